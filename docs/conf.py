@@ -14,6 +14,7 @@ import maxmargin
 from maxmargin_papers.reproduction.reproduction_page import render_kept
 
 HERE = Path(__file__).parent
+(HERE / "extra").mkdir(exist_ok=True)  # Sphinx looks for it before pages are written there
 sys.path.insert(0, str(HERE))
 matplotlib.use("agg")
 
@@ -30,6 +31,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -39,7 +41,7 @@ templates_path = ["_templates"]
 nitpicky = False
 default_role = "code"
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -50,6 +52,7 @@ numpydoc_xref_param_type = False
 html_theme = "pydata_sphinx_theme"
 html_title = "maxmargin"
 html_static_path = ["_static"]
+html_extra_path = ["extra", "llms.txt"]  # copied to the top of the site
 html_css_files = ["maxmargin.css"]
 html_show_sourcelink = False
 html_theme_options = {
@@ -80,6 +83,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_" if has_electricity() else r"plot_(?!electricity)",
     "download_all_examples": False,
+    # Notebooks run in Colab and JupyterLab as they are.
+    "first_notebook_cell": "%pip install --quiet 'maxmargin[all]'\n%matplotlib inline",
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
@@ -146,7 +151,6 @@ intersphinx_mapping = write_inventories()
 def write_reproduction() -> None:
     """The page of the last full run of ``maxmargin reproduce``, from what was kept of it."""
     kept = gzip.decompress((HERE / "reproduction.json.gz").read_bytes()).decode()
-    (HERE / "extra").mkdir(exist_ok=True)
     (HERE / "extra" / "reproduction.html").write_text(render_kept(kept), "utf-8")
 
 

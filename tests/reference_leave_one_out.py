@@ -4,8 +4,12 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.core.rows import Tail
+from maxmargin.kernels.products import Products
+from maxmargin.models.kernel_model import kernel_for
+from maxmargin.models.kernel_newton import KernelNewton, KernelTask
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.newton_solver import Newton, Task
+from maxmargin.models.spec import ModelSpec
 from maxmargin.training import inputs
 
 
@@ -70,6 +74,29 @@ def newton_for(X, codes, s, penalty, intercept=True, tol=1e-9):
 
 def left_out(X, codes, s, penalty, intercept=True):
     newton = newton_for(X, codes, s, penalty, intercept)
+    newton.run(lambda *_, **__: None)
+    return newton.left_out(np.arange(newton.everything.size))[0]
+
+
+def features_of(K):
+    """Rows with these products."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(values.clip(min=0.0))
+
+
+def kernel_newton_for(K, codes, s, penalty, intercept=True, tol=1e-9):
+    """The same as `newton_for`, given a kernel matrix."""
+    products, classes = Products(), np.unique(codes)
+    spec = ModelSpec(kernel="precomputed")
+    kernel, points = kernel_for(spec, K, products, whole=True, exact=True)
+    own = codes[:, None] == (classes if classes.size > 2 else classes[1:])
+    signs = np.where(own, 1.0, -1.0)
+    numbers = penalty, intercept, tol, 100, False, 1e8
+    return KernelNewton(KernelTask(kernel, points, products, signs, s, *numbers))
+
+
+def kernel_left_out(K, codes, s, penalty, intercept=True):
+    newton = kernel_newton_for(K, codes, s, penalty, intercept)
     newton.run(lambda *_, **__: None)
     return newton.left_out(np.arange(newton.everything.size))[0]
 

@@ -27,6 +27,12 @@ EXPERTS = [
     ("logistic", 0.5, "root"),
     ("logistic", 2.0, "root"),
 ]
+# Of those on random features: loss, parameter, and the width in terms of the median distance.
+CURVED = [
+    (loss, parameter, width)
+    for loss, parameter in [("hinge", 1.0), ("hinge", 10.0), ("arow", 0.1), ("newton", 1.0)]
+    for width in (1.0, 0.5, 0.25, 0.125)
+]
 
 
 def implicit(margin, most, v):
@@ -73,6 +79,9 @@ class Expert:
         self.offset -= 0.2 * error / math.sqrt(self.offset_squares)
         self.slope_squares += (error * self.f) ** 2
         self.slope = max(0.0, self.slope - 0.2 * error * self.f / math.sqrt(self.slope_squares))
+        self.step(x, y, weight)
+
+    def step(self, x, y, weight):
         self.take_in(x)
         there = x != 0.0
         along = np.zeros_like(x)
@@ -95,11 +104,53 @@ class Expert:
         self.G += gain * x**2
 
 
-def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0):
+def median_widths(rows):
+    """The median distance of rows, in standard deviations of their columns, and these."""
+    spread = rows.std(axis=0)
+    spread[rows.max(axis=0) == rows.min(axis=0)] = np.inf
+    scaled = rows / spread
+    apart = [np.linalg.norm(a - b) for k, a in enumerate(scaled) for b in scaled[:k]]
+    return np.median([d for d in apart if d > 0.0]), spread
+
+
+class Curved:
+    """An expert on the cosines and sines of random angles, from row 128 on."""
+
+    def __init__(self, loss, parameter, part):
+        self.expert, self.part, self.directions = Expert(loss, parameter, "raw", 0), part, None
+        self.expert.take_in = lambda z: None
+        self.resize(0)
+
+    def resize(self, components):
+        one = self.expert
+        one.w, one.G = np.zeros(components), np.zeros(components)
+        one.known = one.peaks = np.ones(components)
+
+    def begin(self, rows, seed, components):
+        median, spread = median_widths(rows)
+        drawn = np.random.RandomState(seed).normal(size=(rows.shape[1], components // 2))
+        self.directions = drawn / spread[:, None] / (self.part * median)
+        self.resize(components)
+
+    def features(self, x):
+        if self.directions is None:
+            return np.zeros(0)
+        angles = x[:-1] @ self.directions
+        return np.concatenate([np.cos(angles), np.sin(angles)]) / math.sqrt(len(angles))
+
+    def chance(self, x):
+        return self.expert.chance(self.features(x))
+
+    def learn(self, x, y, p, weight):
+        self.expert.learn(self.features(x), y, p, weight)
+
+
+def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), seed=0, components=0):
     """Log-odds of each row before it is learned from, the weights of experts at the end, and the
     log losses of all experts on the way, by their own probabilities."""
     rows = np.column_stack([X, np.full(len(X), offset)])
     members = [Expert(*each, X.shape[1]) for each in experts]
+    members += [Curved(*each) for each in curved]
     N, shares = len(members), np.full(len(members), 1.0 / len(members))
     odds, losses = [], []
     counts = np.ones(len(X)) if sample_weight is None else sample_weight
@@ -111,6 +162,13 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0):
         losses.append(-np.log(likelihood))
         shares = shares * likelihood**weight
         shares = (1.0 - 1.0 / (t + 1)) * shares / shares.sum() + 1.0 / ((t + 1) * N)
+        if t == 129:
+            for member in members[len(experts) :]:
+                for k in range(128):
+                    member.expert.step(member.features(rows[k]), y[k], counts[k])
         for member, chance in zip(members, chances, strict=True):
             member.learn(x, sign, chance, weight)
+        if t == 128:
+            for member in members[len(experts) :]:
+                member.begin(X[:128], seed, components)
     return np.array(odds), shares, np.array(losses)

@@ -19,23 +19,23 @@ class Branch(NamedTuple):
 
 QUESTIONS = (
     (
-        "Are all rows at hand?",
+        "Do the data fit in memory?",
         (
-            Branch("yes", "MaxMargin", "exact, and proved"),
-            Branch("yes, and it is curved", 'AMIRA(kernel="rbf")', "good after a few passes"),
+            Branch("yes", "MaxMargin", "exact, certified"),
+            Branch("yes, curved boundary", 'MaxMargin(kernel="rbf")', "exact, certified"),
         ),
     ),
     (
-        "Rows come one by one, or do not fit into memory. Does the target stand still?",
+        "Rows arrive one by one, or do not fit in memory. Is the target fixed?",
         (
-            Branch("yes, without noise", "PUMMA", "any share of the best margin"),
-            Branch("yes, with noise", "PassiveAggressive", "fast, hard to upset"),
-            Branch("it moves", "NORMA", "forgets what is old"),
-            Branch("who knows", "FixedShare", "a vote of 34, untuned"),
+            Branch("yes, separable", "PUMMA", "any share of the best margin"),
+            Branch("yes, with noise", "PassiveAggressive", "fast and robust"),
+            Branch("it moves", "NORMA", "forgets old rows"),
+            Branch("unknown", "AutoMargin", "nothing to tune"),
         ),
     ),
     (
-        "The boundary is curved, and memory is bounded. Are probabilities needed?",
+        "The boundary is curved and memory bounded. Are probabilities needed?",
         (
             Branch("no", "Projectron", "few rows stored"),
             Branch("yes", "NOCA", "a mixture of Gaussians"),

@@ -1,4 +1,4 @@
-"""What may not be there: libraries of extras, and `Self`, which Python has from 3.11 on."""
+"""Optional dependencies, and `Self`, which Python has from 3.11 on."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ else:
 
 
 def onnx(module: str = "") -> Any:
-    """A module of onnx, or an error that says how to install it."""
+    """Import a module of onnx, or raise an error that explains how to install it."""
     try:
         return importlib.import_module(f"onnx.{module}" if module else "onnx")
     except ModuleNotFoundError:
-        raise ImportError("graphs of ONNX need onnx: pip install 'maxmargin[onnx]'") from None
+        raise ImportError("exporting to ONNX needs onnx: pip install 'maxmargin[onnx]'") from None
 
 
 def plotting(module: str) -> Any:
-    """A module of matplotlib, or an error that says how to install it."""
+    """Import a module of matplotlib, or raise an error that explains how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
-        raise ImportError("pictures need matplotlib: pip install 'maxmargin[plots]'") from None
+        raise ImportError("plotting needs matplotlib: pip install 'maxmargin[plots]'") from None
 
 
 def is_on_device(array: Any) -> bool:

@@ -23,7 +23,7 @@ def quiet(amount: float, note: str = "") -> None:
 def bar(title: str, total: float | None, unit: str, enabled: bool = True) -> Iterator[Advance]:
     """Show a bar while the block runs; uses ``rich`` if it is installed, else one plain line.
 
-    ``total`` is None if nobody knows how much there is.
+    ``total`` is None if it is unknown.
     """
     if not (enabled and sys.stderr.isatty()):
         yield quiet

@@ -20,21 +20,23 @@ def complete(incomplete: str) -> list[str]:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which; else all.", autocompletion=complete),
+        typer.Argument(
+            metavar="[NAME]...", help="Experiments to run (default: all).", autocompletion=complete
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: minutes in all.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Make fewer runs; takes minutes.")] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder for the page and all numbers; what it has is not redone.")
+        Path, typer.Option(help="Folder for results; those already in it are reused.")
     ] = Path("maxmargin-reproduction"),
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the real data; else MAXMARGIN_DATA.")
+        Path | None, typer.Option(help="Folder with the real data (default: $MAXMARGIN_DATA).")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; else one for each core.")
+        int | None, typer.Option(min=1, help="Number of processes (default: one per core).")
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
 ) -> None:
-    """Run the experiments of the papers, and show their numbers beside ours on a page."""
+    """Run the experiments of the papers and compare their numbers with ours on a page."""
     with one_line_errors():
         require("matplotlib", "jinja2", extra="plots")
         from maxmargin_papers import reproduction
@@ -54,11 +56,9 @@ def reproduce(
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The page to write; an old one is replaced.")] = Path(
-        "maxmargin-demo.html"
-    ),
+    out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("maxmargin-demo.html"),
 ) -> None:
-    """Compare learners on small data: tables here, and a page with plots."""
+    """Compare learners on small data sets: tables here, and an HTML page with plots."""
     with one_line_errors():
         require("rich", extra="cli")
         require("matplotlib", "jinja2", extra="plots")

@@ -1,5 +1,6 @@
 """`MaxMargin` with kernels: against LIBSVM, the primal, and the objective in extended precision."""
 
+import os
 import pickle
 
 import numpy as np
@@ -10,11 +11,14 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin
 from maxmargin import MaxMargin
+from maxmargin.core import newton_passes
+from maxmargin.datasets import load_usps
 from maxmargin.models import kernel_newton
-from maxmargin.models.kernel_newton import inverse_diagonal
+from maxmargin.models.kernel_model import variance
 
 LONG = np.longdouble
 LOSSES = ["squared_hinge", "hinge"]
@@ -33,8 +37,8 @@ def objective(K, y, weights, penalty, loss, a, b):
     return a @ K @ a / 2 + (weights * slack).sum() / (2 * LONG(penalty))
 
 
-def told(value, loss):
-    """As certificates tell it."""
+def as_margin(value, loss):
+    """As certificates state it."""
     return 1 / (2 * value) if loss == "hinge" else 1 / np.sqrt(2 * value)
 
 
@@ -60,7 +64,7 @@ def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
     K = gram(X, gamma)
     a, b = coefficients(clf, y.size), clf.intercept_[0]
     reached = objective(K, y, weights, penalty, loss, a, b)
-    assert certificate.margin <= told(reached, loss)
+    assert certificate.margin <= as_margin(reached, loss)
     values = [reached]
     if intercept and loss == "hinge":
         there = weights > 0
@@ -69,10 +73,47 @@ def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
         a = np.zeros(y.size)
         a[np.flatnonzero(there)[svc.support_]] = svc.dual_coef_[0]
         values.append(objective(K, y, weights, penalty, loss, a, svc.intercept_[0]))
-    assert certificate.bound >= told(min(values), loss)
+    assert certificate.bound >= as_margin(min(values), loss)
     if np.abs(X).max() < 1e5 * X.std(axis=0).max() and penalty >= 0.1:
         assert clf.converged_
         assert certificate.ratio >= 1 - 1e-4
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(500 if EVERYTHING else 20))
+def test_certificates_by_lines_in_float32_are_sound(monkeypatch, seed):
+    """As close as rounding allows, so that an allowance too small for it would show."""
+    monkeypatch.setattr(kernel_newton, "SMALL", 0)
+    monkeypatch.setattr(kernel_newton, "LEAST_NARROW_TOL", 0.0)
+    monkeypatch.setattr(kernel_newton, "LEAST_NARROW_PENALTY", 0.0)
+    monkeypatch.setattr(kernel_newton.KernelNewton, "_widen", lambda self: None)
+    random = np.random.default_rng(seed)
+    X, y, weights, _ = drawn(random)
+    X, y, weights = X[:100], y[:100], weights[:100]
+    penalty = float(random.choice([1e-2, 0.1, 1.0, 100.0]))
+    gamma = float(random.choice([0.01, 1.0])) / max(X.var(), 1e-300)
+    given = {"soft_margin": penalty, "fit_intercept": bool(random.integers(2)), "tol": 1e-15}
+    clf = MaxMargin(kernel="rbf", gamma=gamma, **given, max_iter=50)
+    certificate = clf.fit(X, y, sample_weight=weights).certificate_
+    a, b = coefficients(clf, y.size), clf.intercept_[0]
+    reached = as_margin(objective(gram(X, gamma), y, weights, penalty, "squared_hinge", a, b), "")
+    assert certificate.margin <= reached <= certificate.bound
+    if penalty >= 0.1 and np.abs(X).max() < 1e5 * X.std(axis=0).max():
+        assert certificate.ratio >= 0.995
+
+
+def test_lines_in_float32_that_do_not_suffice(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    given = {"kernel": "rbf", "gamma": 0.5, "soft_margin": 0.1}
+    monkeypatch.setattr(kernel_newton, "SMALL", 0)
+    usual = MaxMargin(**given).fit(X, y)
+    monkeypatch.setattr(kernel_newton, "NARROW", 1e-3)
+    clf = MaxMargin(**given).fit(X, y)
+    assert clf.converged_
+    assert clf.n_iter_ > usual.n_iter_
+    wanted = [each.margin for each in usual.certificate_.classes]
+    margins = [each.margin for each in clf.certificate_.classes]
+    np.testing.assert_allclose(margins, wanted, rtol=1e-3)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -110,6 +151,78 @@ def test_ways_to_give_the_same_kernel(loss):
             clf.decision_function(rows), usual.decision_function(X), atol=1e-6, err_msg=name
         )
         np.testing.assert_array_equal(clf.support_, usual.support_, err_msg=name)
+
+
+def value_reached(clf, X, y, C):
+    """The objective of the hinge loss that a fitted classifier of two classes reaches."""
+    outputs, bias = clf.decision_function(X), clf.intercept_[0]
+    if clf.kernel == "linear":
+        square = float(np.square(clf.coef_).sum())
+    else:
+        square = float(clf.dual_coef_[0] @ (outputs[clf.support_] - bias))
+    return 0.5 * square + C * np.maximum(0.0, 1.0 - np.where(y, 1, -1) * outputs).sum()
+
+
+def assert_as_good_as_svc(X, y, C, **kernel):
+    ours = MaxMargin(loss="hinge", soft_margin=0.5 / C, **kernel).fit(X, y)
+    theirs = SVC(C=C, tol=1e-5, cache_size=1000, **kernel).fit(X, y)
+    assert ours.converged_
+    values = [value_reached(clf, X, y, C) for clf in (ours, theirs)]
+    assert values[0] <= (1 + 1e-3) * min(values)
+    # What is proved of the optimum is true of what LIBSVM finds.
+    assert 1 / (2 * ours.certificate_.bound) <= (1 + 1e-9) * values[1]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_hinge_objective_beside_that_of_svc(seed, kernel):
+    random = np.random.default_rng(seed)
+    n, d = int(random.integers(50, 400)), int(random.integers(2, 20))
+    X = random.normal(size=(n, d))
+    noise = float(random.choice([0.1, 0.5, 2.0])) * random.normal(size=n)
+    outputs = X @ random.normal(size=d) if seed % 2 else (X[:, :2] ** 2).sum(axis=1) - 1.5
+    y = outputs + noise > 0.0
+    assert_as_good_as_svc(X, y, C=float(random.choice([0.1, 1.0, 10.0])), kernel=kernel)
+
+
+@pytest.mark.skipif(
+    not EVERYTHING or "MAXMARGIN_DATA" not in os.environ,
+    reason="takes a minute, and MAXMARGIN_DATA must name a folder",
+)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_hinge_objective_beside_that_of_svc_on_usps(kernel):
+    X, y = load_usps()
+    assert_as_good_as_svc(X, y == 8, C=5.0, kernel=kernel)
+
+
+@pytest.mark.parametrize("intercept", [0.0, 0.7])
+def test_dual_ascent_by_the_kernel_matrix(intercept):
+    """As by the definition, in the kernel's space with a coordinate for the intercept."""
+    random = np.random.default_rng(0)
+    X, signs = random.normal(size=(12, 3)), np.where(np.arange(12) % 3, 1.0, -1.0)
+    K, own = rbf_kernel(X), random.uniform(0.1, 1.0, 12)
+    goals, first, bias = random.uniform(1.0, 2.0, 12), np.maximum(random.normal(size=12), 0.0), 0.3
+
+    def dual(a):
+        beta = signs * a
+        square = beta @ K @ beta + intercept * ((beta - signs * first).sum()) ** 2
+        return (goals - bias * signs) @ a - square / 2 - (own * a * a).sum() / 2
+
+    coefs = first.copy()
+    wanted = [dual(coefs)]
+    for _ in range(3):
+        for i in range(12):
+            step = np.eye(12)[i]
+            slope = (dual(coefs + step) - dual(coefs - step)) / 2
+            bend = dual(coefs + step) - 2 * dual(coefs) + dual(coefs - step)
+            coefs[i] = max(0.0, coefs[i] - slope / bend)
+        wanted.append(dual(coefs))
+    assert np.all(np.diff(wanted) >= 0)
+    for ascend in (newton_passes.ascend_by_matrix, newton_passes.ascend_by_matrix.plain):
+        found, outputs = first.copy(), K @ (signs * first) + bias
+        ascend(K, signs, goals, own, intercept, 3, found, outputs)
+        np.testing.assert_allclose(found, coefs, atol=1e-10)
+        np.testing.assert_allclose(outputs, K @ (signs * found) + bias)
 
 
 def test_poly():
@@ -161,6 +274,23 @@ def test_weights_and_several_labels():
     assert labels.predict(X).shape == (150, 3)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_scale_of_rows_counts_their_weights(form):
+    X, _ = load_iris(return_X_y=True)
+    X = X + 100.0
+    weights = np.arange(len(X)) % 3
+    wanted = np.repeat(X, weights, axis=0).var()
+    assert variance(form(X), weights.astype(float)) == pytest.approx(wanted, rel=1e-9)
+    assert variance(form(X), np.full(len(X), 3.0)) == variance(form(X))
+
+
+@pytest.mark.unseeded  # some of the checks are
+@parametrize_with_checks([MaxMargin(kernel="rbf", loss=loss) for loss in LOSSES])
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    """Among them: fits with weights are those of removed and repeated rows, to 1e-7."""
+    check(estimator)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
 def test_files_and_pickles(tmp_path, kernel):
     X, y = load_iris(return_X_y=True)
@@ -208,21 +338,3 @@ def test_a_matrix_that_is_no_kernel():
     np.fill_diagonal(K, 0.1)
     with pytest.raises(ValueError, match="Mercer"):
         MaxMargin(kernel="precomputed", soft_margin=1e-3).fit(K, np.arange(20) % 2)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_the_diagonal_of_the_inverse_gives_outputs_without_a_row(intercept):
-    """``y_i - beta_i / (M^-1)_ii`` is the output of row i if it is left out, other states kept."""
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(12, 3)), np.where(random.random(12) < 0.5, 1.0, -1.0)
-    A = rbf_kernel(X) + 0.3 * np.eye(12)
-    inner = np.pad(A, (0, 1), constant_values=1.0)
-    inner[-1, -1] = 0.0
-    M, sides = (inner, np.append(y, 0.0)) if intercept else (A, y)
-    beta = np.linalg.solve(M, sides)[:12]
-    diagonal = inverse_diagonal(A, intercept)
-    np.testing.assert_allclose(diagonal, np.diagonal(np.linalg.inv(M))[:12])
-    for i in range(12):
-        rest = np.delete(np.arange(len(M)), i)
-        found = np.linalg.solve(M[np.ix_(rest, rest)], sides[rest])
-        assert M[i, rest] @ found == pytest.approx(y[i] - beta[i] / diagonal[i])

@@ -4,7 +4,9 @@
 
 Margins are computed in extended precision, and apart from the library, of hyperplanes from three
 places: the learner's own, the one by which the rows were made, and one near the best, from a
-quadratic programme over the rows (for p > 2, from a sequence of such).
+quadratic programme over the rows (for p > 2, from a sequence of such). Of `MaxMargin` with a soft
+margin, values of its objective take the place of margins: the value of its own weights, and the
+lowest that LIBSVM or coordinate ascent comes to.
 
 At first most of the time goes into compiling: a learner, its kind of weights and of rows make a
 loop, and there are hundreds. They are kept, as ever, where ``MAXMARGIN_CACHE_DIR`` says: what comes
@@ -27,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.optimize import nnls
+from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import maxmargin
@@ -50,11 +53,12 @@ REFUSALS = re.compile(
     r"|warm_start with a kernel needs the (rows|labels) of the last fit"
     r"|The '(p|average|intercept)' parameter"
     r"|too (small|large) to compute with"
-    r"|Weights act by the soft margin where there is one"
+    r"|Sample weights cannot be combined with a soft margin"
     r"|'class_weight' has no effect on \w+ without a soft margin"
     r"|cannot go on with weights of rows"
     r"|diverged: its weights are not finite any more"
     r"|The kernel of row \d+ with itself is (not finite|.* too large for float32)"
+    r"|MaxMargin found weights that are not finite"
 )
 
 
@@ -95,6 +99,12 @@ def own_parameters(width, square):
         "BisectionPerceptron": {"precision": (0.01, 0.2), "max_checks": (50, 400)},
         "DirectionalPerceptron": {"beta": (0.01, width), "rate": (1.0, 0.3), **steps},
         "Forgetron": {"budget": budget},
+        "MaxMargin": {
+            "loss": ("hinge", "squared_hinge"),
+            "tol": (1e-1, 1e-3, 1e-6),
+            "max_iter": (1, 3, 100, 100, 300),
+            "cache_size": (200.0, 1e-3),
+        },
         "MICRA": {"beta": (None, width), "eta": (1.0, 0.1), "zeta": (0.0, 0.5, 1.0)},
         "NORMA": {"decay": (0.0, 0.001, 0.5, 0.9), "margin": margin, "truncation": (0.0, 0.1)},
         "PUMMA": {"delta": (0.0, *small)},
@@ -146,6 +156,8 @@ def draw_learner(random, size, name, fixed):
     known = getattr(maxmargin, name)().get_params()
     choices = {**shared_parameters(size, name), **owned[name]}
     drawn = {key: pick(random, *values) for key, values in choices.items() if key in known}
+    if name == "MaxMargin" and drawn["kernel"] != "linear":
+        drawn["soft_margin"] = pick(random, 0.0, 1e-3, 0.1, 1.0, 1e3)
     drawn |= fixed
     # Leave out most of what would be refused.
     if drawn["kernel"] != "linear" or drawn.get("budget"):
@@ -183,15 +195,15 @@ def draw_rows(random, count, planted, gap):
 
 def draw_methods(random, learner):
     """What to call."""
-    if isinstance(learner, maxmargin.BisectionPerceptron):
+    if isinstance(learner, maxmargin.BisectionPerceptron | maxmargin.MaxMargin):
         return pick(random, ["fit"], ["fit", "fit"])
     first = pick(random, "fit", "fit", "fit", "fit_stream", "partial_fit", "learn_one")
     last = pick(random, "fit", "fit", "fit_stream", "partial_fit", "learn_one")
     return pick(random, [first], [first], [first, last], [first, last], [first, first, last])
 
 
-def draw_case(random, few=()):
-    """All that a fit needs.
+def draw_case(random, few=(), only=""):
+    """All that a fit needs; of ``only`` one learner, if its name is given.
 
     To compile few loops, there may be ``few`` learners, given by name, fixed parameters and number
     of classes; then rows are dense, and float64.
@@ -199,6 +211,7 @@ def draw_case(random, few=()):
     size = 10.0 ** random.uniform(-12, 12) if random.random() < 0.7 else 1.0
     classes, features = pick(random, 2, 2, 3, 4), int(random.integers(1, 6))
     name, fixed = pick(random, *own_parameters(1.0, 1.0), "AMIRA", "PUMMA"), {}
+    name = only or name
     if few:
         name, fixed, classes = pick(random, *few)
     learner = draw_learner(random, size, name, fixed)
@@ -406,6 +419,20 @@ def attained(space, W, demands, free):
 
 
 # ---------------------------------------------------------------------------------------- the check
+def sample_weight_of(clf, step):
+    """The weights of the rows of a step, with those of their classes."""
+    sample_weight = np.ones(step.y.size) if step.weights is None else step.weights
+    of_classes = clf.class_weight or {}
+    return sample_weight * np.array([of_classes.get(int(label), 1.0) for label in step.y])
+
+
+def kernel_values(kernel, X):
+    """In extended precision."""
+    if kernel.name == "rbf":
+        return np.exp(-LONG(kernel.gamma) * ((X[:, None] - X) ** 2).sum(axis=2))
+    return (LONG(kernel.gamma) * (X @ X.T) + LONG(kernel.coef0)) ** int(kernel.degree)
+
+
 class Question:
     """What the certificate of a learner is about: the rows of the last fit and those after it."""
 
@@ -425,12 +452,13 @@ class Question:
         self.private = np.sqrt(self.soft / sample_weight)
         # The weights of private coordinates are known after a fit that began anew, but those of
         # coordinates of several lengths only with a kernel.
-        self.whole = steps[-1].method == "fit" and not (self.clf.warm_start and len(case.steps) > 1)
+        goes_on = getattr(self.clf, "warm_start", False) and len(case.steps) > 1
+        self.whole = steps[-1].method == "fit" and not goes_on
         self.whole &= self.clf.kernel != "linear" or bool((sample_weight == 1.0).all())
         private = np.diag(self.private)
         if self.clf.kernel == "linear":
             F = np.hstack([self.X, private]) if self.soft > 0 else self.X
-            self.space: Any = Vectors(F, self.clf._state.model.p)
+            self.space: Any = Vectors(F, getattr(self.clf._state.model, "p", 2.0))
             self.radius = np.sqrt((self.X**2).sum(axis=1).max())
         else:
             self.space = self.kernel_space(self.X, private**2)
@@ -438,17 +466,11 @@ class Question:
 
     def sample_weight(self, step):
         """The weights of its rows."""
-        sample_weight = np.ones(step.y.size) if step.weights is None else step.weights
-        of_classes = self.clf.class_weight or {}
-        return sample_weight * np.array([of_classes.get(int(label), 1.0) for label in step.y])
+        return sample_weight_of(self.clf, step)
 
     def kernel_space(self, X, private):
         """Of these rows, with what they have in common in private coordinates."""
-        kernel = self.clf._state.model.kernel
-        K = (LONG(kernel.gamma) * (X @ X.T) + LONG(kernel.coef0)) ** int(kernel.degree)
-        if kernel.name == "rbf":
-            K = np.exp(-LONG(kernel.gamma) * ((X[:, None] - X) ** 2).sum(axis=2))
-        return Gram(K + private)
+        return Gram(kernel_values(self.clf._state.model.kernel, X) + private)
 
     def own(self):
         """A space, and the learner's weights in it, as far as they are known."""
@@ -524,6 +546,148 @@ class Question:
             yield "margin", f"{certificate.margin!r} is above {margin!r}"
 
 
+class Objectives:
+    """The same for `MaxMargin` with a soft margin: its certificate is about values of an objective.
+
+        P(w, b) = |w|^2 / 2 + 1 / (2 lambda) sum_i s_i loss(1 - y_i (w.x_i + b))
+
+    Weights are coefficients of rows, given by their kernel values. With an intercept, rows are
+    measured from their mean: that changes nothing but the intercept.
+    """
+
+    def __init__(self, case):
+        self.clf, step = case.learner, case.steps[-1]
+        X = dense(step.X).astype(LONG)
+        self.linear, self.free = self.clf.kernel == "linear", self.clf.fit_intercept
+        self.origin = X.mean(axis=0) if self.linear and self.free else np.zeros(X.shape[1], LONG)
+        self.X, self.labels = X - self.origin, step.y
+        kernel = None if self.linear else self.clf._state.model.kernel
+        self.K = self.X @ self.X.T if self.linear else kernel_values(kernel, self.X)
+        self.weight = sample_weight_of(self.clf, step) / (2 * LONG(self.clf.soft_margin))
+        self.squared = self.clf.loss == "squared_hinge"
+
+    def value(self, signs, outputs, square, errors):
+        """Not more and not less than the objective: each output may be off by its error."""
+        lacking = 1 - signs * outputs
+        low, high = (np.maximum(lacking + each, 0) for each in (-errors, errors))
+        if self.squared:
+            low, high = low**2, high**2
+        more = 8 * ROUNDING * (lacking.size + 8)
+        least = square[0] / 2 + self.weight @ low * (1 - more)
+        return least, square[1] / 2 + self.weight @ high * (1 + more)
+
+    def of_coefficients(self, signs, a, b):
+        """The same for ``w = sum_i a_i phi(x_i)``."""
+        a, b = a.astype(LONG), LONG(b)
+        outputs, unit = self.K @ a, 8 * ROUNDING * (a.size + 8)
+        extent = np.abs(self.K) @ np.abs(a)
+        square, lost = a @ outputs, unit * (np.abs(a) @ extent)
+        errors = unit * (extent + abs(b))
+        return self.value(signs, outputs + b, (square - lost, square + lost), errors)
+
+    def own(self, signs, c):
+        """The value that the learner has reached."""
+        b = LONG(self.clf.intercept_[c])
+        if not self.linear:
+            a = np.zeros(signs.size)
+            a[self.clf.support_] = self.clf.dual_coef_[c]
+            return self.of_coefficients(signs, a, b)
+        w = self.clf.coef_[c].astype(LONG)
+        unit, extent = 8 * ROUNDING * (w.size + 8), np.abs(self.X + self.origin) @ np.abs(w)
+        square, outputs = w @ w, (self.X + self.origin) @ w + b
+        return self.value(signs, outputs, (square, square * (1 + unit)), unit * (extent + abs(b)))
+
+    def near_the_best(self, signs):
+        """The lowest value that is known, at most."""
+        there = np.flatnonzero(self.weight > 0)
+        K, u, y = self.K[np.ix_(there, there)], self.weight[there], signs[there]
+        own = np.diag(1 / (2 * u)) if self.squared else np.zeros(K.shape, LONG)
+        centered = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() if self.free else K
+        # In units in which the largest coefficient, or kernel value, is 1.
+        unit = 1 / max(np.diagonal(centered + own).max(), TINY) if self.squared else u.max()
+        caps = np.full(u.size, np.inf) if self.squared else (u / unit).astype(float)
+        given = (unit * (centered + own)).astype(float)
+        found = [np.zeros(u.size), *dual_points(given, y, caps, self.free)]
+        values = []
+        for alphas in found:
+            a = np.zeros(signs.size, LONG)
+            a[there] = unit * alphas * y
+            b = self.best_intercept(self.K[there] @ a, y, u) if self.free else LONG(0)
+            values.append(self.of_coefficients(signs, a, b)[1])
+        return min(values)
+
+    def best_intercept(self, outputs, y, u):
+        """Given the outputs without one."""
+        edges = np.unique(y - outputs)
+        if not self.squared:
+            losses = np.maximum(1 - y * (outputs + edges[:, None]), 0) @ u
+            return edges[np.argmin(losses)]
+        low, high = edges[0], edges[-1]
+        for _ in range(80):
+            b = (low + high) / 2
+            slope = -(u * y) @ np.maximum(1 - y * (outputs + b), 0)
+            low, high = (b, high) if slope < 0 else (low, b)
+        return (low + high) / 2
+
+    def findings(self, certificate):
+        """All that is wrong with a certificate."""
+        classes, each = self.clf.classes_.size, certificate.classes or (certificate,)
+        for c, mine in enumerate(each):
+            own = self.clf.classes_[c if classes > 2 else 1]
+            signs = np.where(self.labels == own, 1.0, -1.0)
+            (least, most), near = self.own(signs, c), self.near_the_best(signs)
+            if not mine.margin <= self.stated(least) * (1 + LONG(TOLERANCE)):
+                yield Finding("margin", f"class {c}: {mine.margin!r} above {self.stated(least)!r}")
+            for name, value in (("its own", most), ("near the best", near)):
+                if not mine.bound * (1 + LONG(TOLERANCE)) >= self.stated(value):
+                    text = f"class {c}: {mine.bound!r} is below {self.stated(value)!r}, {name}"
+                    yield Finding("bound", text)
+
+    def stated(self, value):
+        """As certificates state it."""
+        if not value > 0:
+            return LONG(np.inf)
+        return 1 / np.sqrt(2 * value) if self.squared else 1 / (2 * value)
+
+
+def dual_points(K, y, caps, free):
+    """Coefficients of rows near the best ones, which are from 0 to the caps."""
+    if free:
+        machine = SVC(kernel="precomputed", C=1.0 if np.isfinite(caps).all() else 1e15, tol=1e-9)
+        machine.set_params(max_iter=100_000)
+        try:
+            machine.fit(K, y, np.where(np.isfinite(caps), caps, 1.0))
+        except ValueError:  # it did not come to finite coefficients
+            return
+        alphas = np.zeros(y.size)
+        alphas[machine.support_] = np.abs(machine.dual_coef_[0])
+    else:
+        alphas, outputs = np.zeros(y.size), np.zeros(y.size)
+        for _ in range(100):
+            for i in range(y.size):
+                step = (1.0 - y[i] * outputs[i]) / max(K[i, i], TINY)
+                after = min(max(alphas[i] + step, 0.0), caps[i])
+                outputs += (after - alphas[i]) * y[i] * K[i]
+                alphas[i] = after
+    yield alphas
+    # Those between the limits are the solution of a linear system.
+    between = np.flatnonzero((alphas > 1e-9 * np.minimum(caps, 1.0)) & (alphas < (1 - 1e-9) * caps))
+    fixed = alphas * y
+    fixed[between] = 0.0
+    system = np.pad(K[np.ix_(between, between)], (0, int(free)), constant_values=1.0)
+    sides = y[between] - K[between] @ fixed
+    if free:
+        system[-1, -1], sides = 0.0, np.append(sides, -fixed.sum())
+    fixed[between] = np.linalg.lstsq(system, sides, rcond=None)[0][: between.size]
+    yield np.clip(fixed * y, 0.0, caps)
+
+
+def question(case):
+    """What the certificate of a case is about."""
+    soft = isinstance(case.learner, maxmargin.MaxMargin) and case.learner.soft_margin > 0
+    return Objectives(case) if soft else Question(case)
+
+
 def check(case):
     """Findings, and the reason if the learner refuses."""
     try:
@@ -532,19 +696,19 @@ def check(case):
         if isinstance(error, ValueError) and REFUSALS.search(str(error)):
             return [], str(error)
         return [Finding("exception", traceback.format_exc())], ""
-    return list(Question(case).findings(certificate)), ""
+    return list(question(case).findings(certificate)), ""
 
 
-def check_number(number, seed, few=()):
+def check_number(number, seed, few=(), only=""):
     """The number, what was found in that case, and why it was refused."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return number, *check(draw_case(np.random.default_rng([seed, number]), few))
+        return number, *check(draw_case(np.random.default_rng([seed, number]), few, only))
 
 
-def description(number, seed):
+def description(number, seed, only=""):
     """The case, to the bit."""
-    case = draw_case(np.random.default_rng([seed, number]))
+    case = draw_case(np.random.default_rng([seed, number]), only=only)
     lines = [f"1 --seed {seed} --first {number}: {' '.join(repr(case.learner).split())}"]
     for method, X, y, options, weights in case.steps:
         kind = f"{type(X).__name__} {X.dtype}"
@@ -559,19 +723,21 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first fit")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--only", default="", help="the name of a learner, such as MaxMargin")
     parser.add_argument("--strict", action="store_true", help="fail by stated margins too")
     given = parser.parse_args()
     numbers = range(given.first, given.first + given.count)
     found, refused, began = Counter(), Counter(), time.monotonic()
     # Matrices are so small that further threads of BLAS only wait for each other.
     with get_context("spawn").Pool(given.processes, threadpool_limits, (1,)) as pool:
-        results = pool.imap_unordered(partial(check_number, seed=given.seed), numbers, 20)
+        task = partial(check_number, seed=given.seed, only=given.only)
+        results = pool.imap_unordered(task, numbers, 20)
         for done, (number, findings, refusal) in enumerate(results, start=1):
             if refusal:
                 refused[REFUSALS.search(refusal)[0]] += 1
             if findings:
                 found.update({each.kind for each in findings})
-                print(description(number, given.seed))
+                print(description(number, given.seed, given.only))
                 print("\n".join(f"  {kind}: {text}" for kind, text in findings), flush=True)
             if sys.stderr.isatty():
                 rate = done / (time.monotonic() - began)

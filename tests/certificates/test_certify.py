@@ -173,6 +173,94 @@ def test_the_classifier_is_left_as_it_was():
     assert clf.certificate_ == certificate
 
 
+# ----------------------------------------------------------------- the objective of an SVM
+def objective(clf, X, y, weights, penalty, loss, c=0):
+    """In extended precision; y of -1 and 1."""
+    coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
+    w, b = coef[c].astype(np.longdouble), np.longdouble(np.atleast_1d(clf.intercept_)[c])
+    slack = np.maximum(0, 1 - y * (X @ w + b))
+    slack = slack if loss == "hinge" else slack**2
+    return w @ w / 2 + weights @ slack / (2 * np.longdouble(penalty))
+
+
+def as_margin(value, loss):
+    return 1 / (2 * value) if loss == "hinge" else 1 / np.sqrt(2 * value)
+
+
+MACHINES = [
+    LinearSVC(loss="hinge", C=0.5, random_state=0, max_iter=10_000),
+    LinearSVC(C=0.5, random_state=0),
+    LinearSVC(C=0.5, random_state=0, fit_intercept=False),
+    SVC(kernel="linear", C=0.5),
+    SVC(kernel="linear", C=0.5, class_weight={-1: 3.0}),
+    MaxMargin(loss="hinge"),
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=str)
+@pytest.mark.parametrize("form", FORMS)
+def test_the_objective_of_a_support_vector_machine(machine, form):
+    X, y = separable(n=60, d=4)
+    y[::7] *= -1
+    weights = 1.0 + np.arange(60) % 3
+    clf = clone(machine).fit(form(X), y, sample_weight=weights)
+    loss = (
+        "squared_hinge" if isinstance(machine, LinearSVC) and machine.loss != "hinge" else "hinge"
+    )
+    found = certify(clf, form(X), y, loss=loss, sample_weight=weights, tol=1e-5)
+    if getattr(machine, "class_weight", None):
+        weights = weights * np.where(y < 0, 3.0, 1.0)
+    value = objective(clf, X, y, weights, 1.0, loss)
+    assert found.margin <= as_margin(value, loss) <= (1 + 1e-9) * found.margin
+    intercept = getattr(machine, "fit_intercept", True)
+    best = MaxMargin(loss=loss, tol=1e-8, max_iter=1000, fit_intercept=intercept)
+    best.fit(X, y, sample_weight=weights)
+    lowest = objective(best, X, y, weights, 1.0, loss)
+    assert as_margin(lowest, loss) <= found.bound <= (1 + 1e-4) * as_margin(lowest, loss)
+    assert 0.9 < found.ratio <= 1.0
+    if isinstance(machine, SVC):
+        assert found.ratio > 0.999
+
+
+def test_the_objective_of_several_classes():
+    X, y = three_classes(n=45, d=3)
+    y[::5] = (y[::5] + 1) % 3
+    clf = LinearSVC(loss="hinge", random_state=0, max_iter=100_000).fit(X, y)
+    found = certify(clf, X, y, loss="hinge", tol=1e-4)
+    for c, one in enumerate(found.classes):
+        value = objective(clf, X, np.where(y == c, 1, -1), np.ones(45), 0.5, "hinge", c)
+        assert one.margin == pytest.approx(float(as_margin(value, "hinge")), rel=1e-9)
+        assert one.bound >= one.margin
+    assert found.ratio == min(one.ratio for one in found.classes) > 0.5
+
+
+@settings(deadline=None, max_examples=30)
+@given(data=separable_sets(max_rows=15) | overlapping_sets(max_rows=15))
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_objectives_are_sound_for_weights_from_elsewhere(data, loss):
+    X, y = data
+    elsewhere, labels = separable(n=20, d=X.shape[1], seed=1)
+    clf = LogisticRegression().fit(elsewhere, labels)
+    found = certify(clf, X, y, loss=loss, soft_margin=0.3)
+    ones = np.ones(y.size)
+    assert found.margin <= as_margin(objective(clf, X, y, ones, 0.3, loss), loss)
+    svc = SVC(kernel="linear", C=0.5 / 0.3, tol=1e-6).fit(X, y)
+    assert found.bound >= as_margin(objective(svc, X, y, ones, 0.3, loss), loss)
+
+
+def test_a_lambda_that_is_not_known():
+    X, y = separable()
+    clf = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="loss needs soft_margin, which LogisticRegression"):
+        certify(clf, X, y, loss="hinge")
+    with pytest.raises(ValueError, match="soft_margin must be a number above 0, got 0"):
+        certify(clf, X, y, loss="hinge", soft_margin=0)
+    with pytest.raises(ValueError, match="loss must be 'hinge'"):
+        certify(clf, X, y, loss="log_loss")
+    with pytest.raises(ValueError, match="soft_margin has a meaning with loss"):
+        certify(clf, X, y, soft_margin=1.0)
+
+
 # --------------------------------------------------------------------------------------- errors
 @pytest.fixture
 def fitted():

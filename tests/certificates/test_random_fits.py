@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from campaigns.random_fits import Case, Question, Step, check_number, learn
+from campaigns.random_fits import Case, Step, check_number, learn, question
 from sklearn.base import clone
 
-from maxmargin import AMIRA, PUMMA, ROMMA
+from maxmargin import AMIRA, PUMMA, ROMMA, MaxMargin
 
 # Few loops to compile: names of learners, some of their parameters, and numbers of classes.
 LINEAR = {"kernel": "linear", "p": 2.0, "average": False, "budget": None}
@@ -18,6 +18,8 @@ FEW = (
     ("AMIRA", {"kernel": "rbf", "intercept": "coordinate", "budget": None}, 2),
     ("ROMMA", {"kernel": "linear"}, 2),
     ("Perceptron", {**LINEAR, "multiclass": "ovr"}, 3),
+    ("MaxMargin", {"kernel": "linear"}, 2),
+    ("MaxMargin", {"kernel": "rbf"}, 3),
 )
 FITS = 300
 
@@ -46,17 +48,38 @@ ROWS = {"line": np.array([[1.0, 0.0], [-1.0, 0.0]]), "corners": np.eye(3)}
         (AMIRA(kernel="rbf", gamma=1.0), "line"),
         (AMIRA(epsilon=0.0, fit_intercept=False), "corners"),
         (PUMMA(delta=0.0), "corners"),
+        *(
+            (MaxMargin(loss=loss, kernel=kernel, fit_intercept=intercept, tol=1e-6), rows)
+            for loss in ("hinge", "squared_hinge")
+            for kernel, rows in (("linear", "line"), ("rbf", "corners"))
+            for intercept in (False, True)
+        ),
     ],
     ids=str,
 )
 def test_a_bound_that_is_too_low_is_found(learner, rows):
     X, y = ROWS[rows], np.arange(len(ROWS[rows]))
-    clf = clone(learner).set_params(random_state=0)
+    clf = clone(learner)
+    if hasattr(clf, "random_state"):
+        clf.random_state = 0
     case = Case(clf, [Step("fit", X, y, {})], np.eye(*X.shape))
     certificate = learn(case).certificate_
-    assert not list(Question(case).findings(certificate))
+    assert not list(question(case).findings(certificate))
     classes = [replace(each, bound=0.999 * each.bound) for each in certificate.classes]
     lowered = replace(certificate, bound=0.999 * certificate.bound, classes=tuple(classes))
-    found = list(Question(case).findings(lowered))
+    found = list(question(case).findings(lowered))
     assert {each.kind for each in found} == {"bound"}
     assert len({each.text.partition(":")[0] for each in found}) == max(1, len(classes))
+
+
+def test_slacks_are_those_of_the_coefficients():
+    """Kernel values of 1e39: steps that lead nowhere once left slacks of 0 behind."""
+    X = np.array([[-16, -62, -73], [86, 76, -42], [-23, -9, 8], [20, 14, -74], [-66, 30, -60]])
+    X = np.vstack([X, [[24, 53, 38], [12, 9, -63], [15, 35, -3], [-14, 4, -41], [78, 33, -5]]])
+    X, y = np.vstack([X, [23, -37, -28]]) * 1e8, np.array([1, 2, 0, 1, 0, 2, 2, 0, 1, 0, 1])
+    clf = MaxMargin(kernel="poly", degree=2, gamma="auto", fit_intercept=False)
+    clf.set_params(loss="hinge", soft_margin=10.0, tol=0.1, max_iter=300)
+    case = Case(clf, [Step("fit", X, y, {})], np.eye(3))
+    with pytest.warns(UserWarning, match="scale the features"), np.errstate(all="ignore"):
+        certificate = learn(case).certificate_
+    assert not list(question(case).findings(certificate))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are tho
 
 # How often each run is killed: some times, or as often as you wait for, and then more runs.
 KILLS = int(os.environ.get("MAXMARGIN_KILLS", "4"))
-RUNS = ["command", "recipe", "RandomBudgetPerceptron"]
+RUNS = ["command", "recipe", "RandomBudgetPerceptron", "AutoMargin"]
 if "MAXMARGIN_KILLS" in os.environ:
     RUNS += ["AMIRA", "Forgetron"]
 # Of the kills, this part hits processes that have not begun to learn.
@@ -40,6 +40,7 @@ maxmargin.save(clf, model)
 """
 LEARNERS = {
     "AMIRA": "AMIRA()",
+    "AutoMargin": "AutoMargin(kernel='rbf', n_components=16, random_state=0)",
     "Forgetron": "Forgetron(budget=50, gamma=0.1, random_state=0)",
     "RandomBudgetPerceptron": "RandomBudgetPerceptron(budget=50, gamma=0.1, random_state=0)",
 }
@@ -189,7 +190,7 @@ def test_ctrl_c_ends_cleanly(data, tmp_path):
         _, said = process.communicate()
         if said not in ("", "interrupted\n"):  # else it had learned all rows by then
             break
-    assert said == f"interrupted; the same command goes on from {checkpoint}\n"
+    assert said == f"interrupted; run the same command to continue from {checkpoint}\n"
     assert process.returncode == 130
     assert persistence.describe(checkpoint)["kind"] == "checkpoint"
     assert {path.name for path in folder.iterdir()} == {"checkpoint", "checkpoint.previous"}

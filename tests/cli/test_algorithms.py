@@ -6,7 +6,7 @@ from pathlib import Path
 import maxmargin
 from maxmargin.cli.algorithms import COLUMNS, as_markdown, rows, show
 
-PAGE = Path(__file__).parents[2] / "docs" / "choose.md"
+PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
 
 
 def test_every_learner_is_in_the_table():

@@ -44,8 +44,8 @@ def test_for_people(command, folder):
     assert len({len(line) for line in table[:3]}) == 1
     assert [line.split()[0] for line in table[:3]] == ["learner", "NORMA", "Perceptron"]
     assert re.fullmatch(
-        r"  The largest class has 5\d\.\d\d % of the rows; repeating the last label would be right "
-        r"for \d\d\.\d\d %\.",
+        r"  Baselines: predicting the largest class 5\d\.\d\d %, repeating the last label "
+        r"\d\d\.\d\d %\.",
         table[3],
     )
     for name, (head, *classes) in {
@@ -53,7 +53,7 @@ def test_for_people(command, folder):
         "Perceptron": table[9:12],
     }.items():
         assert name in (table[4], table[8])
-        assert head.split() == ["class", "rows", "found", "predicted", "right"]
+        assert head.split() == ["class", "rows", "recall", "predicted", "precision"]
         assert [line.split()[0] for line in classes] == ["-1", "1"]
     assert len(table) == 12
 
@@ -73,7 +73,9 @@ def test_beside_a_guess(report, folder, rows):
 def test_a_learner_that_says_one_class_only(command, tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:1\n" * 40 + "-1 1:1\n")
     _, printed, _ = command("evaluate", tmp_path / "rows.svm", "-a", "perceptron")
-    assert "Beware: Perceptron says 1 of every row; --class-weight balanced may help." in printed
+    assert (
+        "Warning: Perceptron predicts 1 for every row; --class-weight balanced may help." in printed
+    )
 
 
 def test_many_classes_have_no_lines(command, report, tmp_path):
@@ -99,7 +101,7 @@ def test_a_model_is_tested(report, command, folder, model, rows):
     code, printed, errors = command("evaluate", model, folder / "rows.svm")
     assert (code, errors) == (0, "")
     assert f"{model}, Perceptron" in printed
-    assert "of 300 rows right; the largest class has " in printed
+    assert "on 300 test rows; largest class: " in printed
 
 
 def test_a_model_is_tested_on_standard_input(report, folder, model, from_stdin):

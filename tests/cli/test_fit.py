@@ -89,7 +89,7 @@ def test_csv_that_begins_with_numbers(command, report, tmp_path):
     assert (code, said["rows"], said["test"]["rows"]) == (0, 60, 60)
     assert errors == (
         f"maxmargin: {data}: the first line has only numbers: it is read as data, and columns are "
-        "'0', ...; say --header if it has the names, and --no-header if it is data.\n"
+        "'0', ...; use --header if it has the names, and --no-header if it is data.\n"
     )
     assert report(*fit, "--no-header")["rows"] == 60
     assert report(*fit[:-1], "-1", "--header")["rows"] == 59
@@ -151,7 +151,7 @@ def test_an_identifier_is_left_out_with_a_warning(command, tmp_path):
     assert [one["kind"] for one in json.loads(printed)["columns"]] == ["drop", "number"]
     assert errors == (
         "maxmargin: column 'user_id' is left out: each of the first 80 rows has its own value. If "
-        "values come again, say --kind user_id=hashed; if not, --drop user_id.\n"
+        "values repeat, use --kind user_id=hashed; if not, --drop user_id.\n"
     )
     for option in (("--kind", "user_id=hashed"), ("--drop", "user_id")):
         assert command(*fit, *option)[2] == ""
@@ -219,7 +219,7 @@ def test_skipped_rows(report, command, folder):
     arguments = ("fit", folder / "bad.svm", "-a", "perceptron", "--skip-errors")
     said = report(*arguments)
     assert (said["rows"], said["skipped"]) == (2, 1)
-    assert "skipped   1 that could not be read" in command(*arguments)[1]
+    assert "skipped   1 unreadable rows" in command(*arguments)[1]
 
 
 def test_finished_checkpoint(report, folder, tmp_path):
@@ -333,5 +333,5 @@ def test_ctrl_c_without_a_checkpoint_keeps_what_was_learned(command, folder, tmp
     monkeypatch.setattr(Perceptron, "fit_stream", interrupted)
     model = tmp_path / "m.mm"
     code, _, complaint = command("fit", folder / "rows.svm", "-a", "perceptron", "-m", model)
-    assert (code, "holds what was learned so far" in complaint) == (130, True)
+    assert (code, "the model so far is in" in complaint) == (130, True)
     assert load(model).n_mistakes_ > 0

@@ -23,7 +23,7 @@ def test_for_people(command, model):
         "  classes     -1, 1",
         f"  mistakes    {said['mistakes']}",
         f"  updates     {said['updates']}",
-        "  parameters  all as by default",
+        "  parameters  defaults",
         f"  file        {model}, {said['bytes'] / 1000:.3g} kB, by maxmargin {said['library']}",
     ]
 
@@ -40,7 +40,7 @@ def test_all_parameters_for_programs(report, model):
 def test_only_unusual_parameters(command, tmp_path):
     save(AMIRA(epsilon=0.25, tol=0.1, fit_intercept=False), tmp_path / "m.mm")
     _, printed, _ = command("info", tmp_path / "m.mm")
-    assert "AMIRA, a model that has not learned yet" in printed
+    assert "AMIRA, a model, not fitted yet" in printed
     assert "  parameters  epsilon=0.25, fit_intercept=false, tol=0.1\n" in printed
 
 
@@ -62,7 +62,7 @@ def test_lack_of_memory_is_not_damage(command, model, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(json, "loads", out_of_memory)
-    assert command("info", model) == (1, "", "maxmargin: there is not enough memory\n")
+    assert command("info", model) == (1, "", "maxmargin: not enough memory\n")
 
 
 # ---------------------------------------------------------------------------- files from strangers

@@ -90,7 +90,7 @@ def test_learner_that_needs_all_rows_at_once(command, folder, verb):
         ("amira.epsilo=1", "AMIRA has no parameter 'epsilo': did you mean epsilon?"),
         ("epsilon", "--set takes name=value, got 'epsilon'."),
         ("=3", "--set takes name=value, got '=3'."),
-        ("max_iter=3", "a stream is read as often as fit --passes says: max_iter has no effect."),
+        ("max_iter=3", "max_iter has no effect on a stream: use fit --passes."),
     ],
 )
 def test_unknown_setting(command, folder, setting, hint):
@@ -153,7 +153,7 @@ def test_options_are_called_as_on_the_command_line(command, folder, tmp_path):
     assert (code, "more than --n-features 5." in message) == (1, True)
     (tmp_path / "zero.svm").write_text("1 1:1\n-1 0:1\n")
     code, message = one_line(command("fit", tmp_path / "zero.svm", "--one-based"))
-    assert (code, "(say --zero-based)" in message) == (1, True)
+    assert (code, "(use --zero-based)" in message) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_ctrl_c_in_a_silent_pipe(folder, python, tmp_path):
         # The pipe stays open: only the signal can end the process.
         assert process.wait(timeout=30) == 130
         assert process.stdout.read() == ""
-        words = f"interrupted; the same command goes on from {checkpoint}\n"
+        words = f"interrupted; run the same command to continue from {checkpoint}\n"
         assert process.stderr.read() == words
     assert describe(checkpoint)["kind"] == "checkpoint"
 

@@ -50,9 +50,9 @@ def test_a_model_that_never_says_yes():
     assert (report["accuracy"], report["largest_class"]) == (0.974, 0.974)
     assert (report["balanced_accuracy"], report["auc"]) == (0.5, 0.5)
     lines = score_lines(report)
-    assert lines["test"] == "97.40 % of 1,000 rows right; the largest class has 97.40 %"
-    assert lines["beware"].startswith("the model says 0 of every row")
-    assert lines["  1"] == "0.00 % of 26 found; - of 0 predicted right"
+    assert lines["accuracy"] == "97.40 % on 1,000 test rows; largest class: 97.40 %"
+    assert lines["warning"].startswith("the model predicts 0 for every row")
+    assert lines["  1"] == "recall 0.00 % of 26 rows; precision - of 0 predictions"
 
 
 def test_labels_that_nobody_learned():
@@ -60,7 +60,10 @@ def test_labels_that_nobody_learned():
     scores.add(np.array([0, 1, 7]), np.array([0, 1, 1]), np.array([-1.0, 1.0, 2.0]))
     report = scores.report()
     assert (report["mistakes"], report["unknown_labels"], report["auc"]) == (1, 1, 1.0)
-    assert score_lines(report)["unknown"] == "1 rows have labels that were not learned, such as 7"
+    assert (
+        score_lines(report)["unknown"]
+        == "1 rows have labels that the model does not know, such as 7"
+    )
 
 
 def test_log_loss_of_rows_with_labels_that_are_known():
@@ -88,5 +91,5 @@ def test_the_command(report, command, folder):
     assert said["rows"] == sum(map(sum, said["confusion"]))
     assert 0.5 <= said["auc"] <= 1.0
     _, printed, _ = command(*given)
-    assert "the largest class has" in printed
-    assert "the mean over classes; AUC" in printed
+    assert "largest class:" in printed
+    assert "mean recall over the classes; AUC" in printed

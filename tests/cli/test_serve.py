@@ -13,6 +13,8 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
     [
         ((*BEGIN, "--host", "0.0.0.0"), "give a token"),
         (("--algorithm", "amira"), "--classes"),
+        (("--set", "coverage=0.9"), "name all labels by --classes"),
+        (("--classes", "no,yes", "--set", "nothing=1"), "AutoMargin has no parameter 'nothing'"),
         ((), "has no model yet"),
         ((*BEGIN, "--set", "nothing=1"), "no parameter 'nothing'"),
         ((*BEGIN, "--shadow", "x"), "--shadow takes"),
@@ -40,7 +42,7 @@ def test_a_token_that_is_no_text_is_refused(tmp_path, command):
     data = tmp_path / "data"
     code, _, errors = command("serve", "--data", data, *BEGIN, "--token-file", token)
     assert code == 2
-    assert "the token is empty, or has characters that no header can hold" in errors
+    assert "the token is empty or contains characters that are not allowed" in errors
 
 
 def test_a_replay_needs_the_folder_of_a_model(tmp_path, command):

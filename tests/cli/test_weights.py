@@ -79,7 +79,7 @@ def test_rows_of_weight_0_are_left_out(command, report, tmp_path):
     assert (said["rows"], said["left_out"], said["mistakes"]) == (5, 3, 2)
     _, printed, _ = command(*given)
     assert "2 (100.00 %)" in printed
-    assert "3 of weight 0" in printed
+    assert "3 rows of weight 0" in printed
 
 
 def test_weights_in_data_to_predict(command, folder, weighted, model):

@@ -12,8 +12,6 @@ from docs.markup import DOCS, ROOT, anchors, links, tokens, words_of_code
 # The site has them, too: its own pages include them.
 INCLUDED = [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 PAGES = [*DOCS, *sorted(ROOT.glob("*.md"))]
-# Made with the site, by docs/conf.py.
-BUILT = [ROOT / "docs" / "extra" / "reproduction.html"]
 each_page_of_docs = pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -25,11 +23,16 @@ def test_links_have_targets(page):
             continue
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        assert target.exists() or target in BUILT, link
-        # The site has the pages of this folder, and what they offer for download.
-        inside = target in [*DOCS, *BUILT]
-        assert page not in [*DOCS, *INCLUDED] or inside, f"{link} leaves the documentation"
+        assert target.exists(), link
+        assert page not in [*DOCS, *INCLUDED] or target in DOCS, f"{link} leaves the documentation"
         assert not anchor or anchor in anchors(target), f"{link}: no such heading"
+
+
+def test_the_page_for_language_models_links_to_pages():
+    text = (ROOT / "docs" / "llms.txt").read_text("utf-8")
+    named = re.findall(r"\]\((\S+)\.html\)", text)
+    assert len(named) > 10
+    assert {f"{name}.md" for name in named} <= {page.name for page in DOCS}
 
 
 @each_page_of_docs

@@ -67,13 +67,13 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.unseeded
 @each_page
 def test_blocks_run_and_print_what_is_shown(page, folder, monkeypatch, capsys):
-    if page.name in {"README.md", "tables.md"}:
+    if page.name == "tables.md":
         write_customers(folder, monkeypatch)
     if page.name == "evaluating.md":
         pytest.importorskip("sklearn.callback")
     if page.name == "river.md":
         pytest.importorskip("river")
-    if page.name == "serve.md":
+    if page.name in {"serve.md", "production.md"}:
         for package in ("starlette", "uvicorn", "httptools", "msgspec"):
             pytest.importorskip(package)
     names = {"__name__": "__main__"}

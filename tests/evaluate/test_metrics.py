@@ -244,8 +244,8 @@ def test_metrics_of_river():
 @pytest.mark.parametrize(
     ("metrics", "message"),
     [
-        ("balanced_acuracy", "there is no metric 'balanced_acuracy'; there is balanced_accuracy"),
-        ([3], "3 is no name, no function and no metric of river"),
+        ("balanced_acuracy", "unknown metric 'balanced_acuracy'; did you mean balanced_accuracy"),
+        ([3], "expected a name, a function or a river metric, got 3"),
         ([f1_score, f1_score], "there are two called f1_score; pass a dict with their names"),
         ("log_loss", "log_loss for Perceptron: it needs scores or probabilities"),
         (ChanceOfTruth(), "ChanceOfTruth for Perceptron: it needs probabilities"),

@@ -151,7 +151,6 @@ def test_the_grid_follows_the_scale_of_rows_and_weights(scale):
 def test_the_grid_of_wide_rows(monkeypatch):
     X, y, s = drawn(5)
     monkeypatch.setattr(newton_solver, "MOST_DIRECT", 0)
-    monkeypatch.setattr(regularization_path, "MOST_DIRECT", 0)
     lambdas = usual_lambdas(newton_for(X, (y > 0).astype(int), s, 1.0).task)
     middle = (X**2).sum(axis=1).mean() * s.mean()
     assert lambdas[6] / np.sqrt(np.sqrt(10.0)) <= middle <= lambdas[6] * np.sqrt(np.sqrt(10.0))

@@ -150,7 +150,7 @@ def test_a_first_line_of_names_is_none(first):
 )
 def test_a_first_line_with_some_numbers_is_taken_for_names_with_a_warning(first, number):
     text = f"{first}\n4,5,6\n".encode()
-    with pytest.warns(OptionWarning, match=f"though '{number}' is a number; say header=True"):
+    with pytest.warns(OptionWarning, match=f"though '{number}' is a number; use header=True"):
         reader = reader_of(text, header=None)
     assert list(reader.kinds()) == first.split(",")
     assert list(reader_of(text, header=True).kinds()) == first.split(",")

@@ -550,7 +550,7 @@ def test_leading_zeros_make_names(tmp_path, form, block_size):
     source = streams.open(rows, recipe=Recipe(), block_size=block_size)
     X = prepared(source)
     clf = Perceptron().fit_stream(source)
-    assert kinds_of(source)["zip"] == ("category", "names, not numbers: there are leading zeros")
+    assert kinds_of(source)["zip"] == ("category", "leading zeros: treated as names, not numbers")
     assert [f"zip={code}" in clf.feature_names_in_ for code in codes] == [True] * 200
     same(prepared(streams.open(table, recipe=Recipe({"zip": "category"}))), X)
     told = streams.open(rows, recipe=Recipe({"zip": "number"}), block_size=block_size)
@@ -577,7 +577,7 @@ def test_values_that_come_again_after_the_first_rows_are_kept():
     with pytest.warns(OptionWarning, match="column 'user' is left out"):
         streams.open(numbered, recipe=Recipe(hash_bits=10))
     by_name = table.rename(columns={"user": "user_id"})
-    left_out = r"column 'user_id' is left out: .* say kinds=\{'user_id': 'hashed'\}; if not, drop="
+    left_out = r"column 'user_id' is left out: .* use kinds=\{'user_id': 'hashed'\}; if not, drop="
     with pytest.warns(OptionWarning, match=left_out):
         source = streams.open(by_name, recipe=Recipe(hash_bits=10))
     assert kinds_of(source)["user_id"][0] == "drop"
@@ -852,14 +852,14 @@ def test_decimal_commas_are_seen():
 def test_notes_are_true_at_the_end():
     table = pd.DataFrame({"late": [0.0] * 200, "full": ["a"] * 200, "same": [1.0] * 200})
     recipe = Recipe({"full": "category"}, max_categories=3).fit(table)
-    assert {one["note"] for one in recipe.columns_} == {"always the same so far"}
+    assert {one["note"] for one in recipe.columns_} == {"constant so far"}
     recipe.partial_fit(pd.DataFrame({"late": [1.0] * 4, "full": list("bcde"), "same": [1.0] * 4}))
     notes = [one["note"] for one in recipe.columns_]
-    assert notes == ["", "3 values have columns: all others share one", "always the same so far"]
+    assert notes == ["", "3 values have columns: all others share one", "constant so far"]
 
 
 def test_a_format_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="'%Q' is no format of dates"):
+    with pytest.raises(ValueError, match="'%Q' is not a date format"):
         Recipe({"since": "date:%Q"}).fit(raw_table(60))
 
 
@@ -884,7 +884,9 @@ def test_arff_is_named(tmp_path):
 def test_json_is_named_with_a_way_out(tmp_path, name):
     path, data = tmp_path / name, b'{"a": 1, "label": 0}\n{"a": 2, "label": 1}\n'
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    with pytest.raises(StreamError, match=f"{name} is JSON, which is not read; convert") as error:
+    with pytest.raises(
+        StreamError, match=f"{name} is JSON, which is not supported; convert"
+    ) as error:
         streams.open(path)
     assert f"pandas.read_json({str(path)!r}, lines=True).to_parquet(" in str(error.value)
     with pytest.raises(StreamError, match=r"read_json\('rows.json', lines=True\)"):

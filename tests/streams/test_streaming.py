@@ -239,7 +239,7 @@ def test_classes_of_a_pipe_are_those_of_its_first_block():
         AMIRA().fit_stream(pipe(text))
     clf = AMIRA().fit_stream(pipe(text), classes=[2, 1, 0])
     assert clf.classes_.tolist() == [0, 1, 2]
-    message = r"only one class, \[1\], in its first block; say all of them by classes="
+    message = r"only one class, \[1\], in its first block; list all classes with classes="
     with pytest.raises(ValueError, match=message):
         AMIRA().fit_stream(pipe(text, block_size=6))
 

@@ -433,7 +433,7 @@ def test_vocabularies_have_a_limit(monkeypatch):
 def test_columns_that_are_neither_numbers_nor_text():
     dates = pa.array([0, 1], pa.date32())
     table = pa.table({"day": dates, "x": [1, 2], "y": [0, 1]})
-    with pytest.raises(StreamError, match="'day' is neither of numbers nor of text"):
+    with pytest.raises(StreamError, match="'day' is neither numeric nor text"):
         FrameSource(table)
     np.testing.assert_array_equal(rows_of(FrameSource(table, columns=["x"]))[0], [[1], [2]])
 

@@ -66,7 +66,7 @@ RULES: dict[str, Any] = {"hinge": HingeDescentRule, "logistic": LogisticDescentR
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AdaGrad(DiagonalLearner):
-    """AdaGrad: gradient steps with a learning rate of its own for each column.
+    """AdaGrad: gradient steps with a learning rate for each column.
 
     ::
 
@@ -89,8 +89,8 @@ class AdaGrad(DiagonalLearner):
 
     Notes
     -----
-    Guarantee: `max_regret`. Weights are no sums of rows, so the bound of the certificate is only
-    that by the norms of the rows; `certify` proves more. `fit` makes all its passes.
+    Guarantee: `max_regret`. The weights are not sums of rows, so the certificate only has the bound
+    by the norms of the rows; `certify` proves more. `fit` always makes all passes.
 
     References
     ----------

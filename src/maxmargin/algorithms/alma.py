@@ -53,8 +53,8 @@ class ALMA(OnlineClassifier):
         if y (w.x') <= (1 - alpha) * B / sqrt(k):
             w <- w + C / sqrt(k) * y * x';  w <- w / max(1, |w|)
 
-    It tunes itself: the margin to aim at need not be known. For p other than 2, steps are made on
-    the dual of w, B is multiplied by sqrt(p - 1), and C divided.
+    It needs no tuning: the margin to aim at need not be known. For p other than 2, steps are made
+    on the dual of w, B is multiplied by sqrt(p - 1), and C divided.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ class ALMA(OnlineClassifier):
     Guarantee on separable data, with the default B and C: at most `max_updates` updates, and on
     return at least ``1 - alpha`` of the best margin of the *normalised* rows ``x / |x|``.
 
-    As it comes it is 1.7 points behind ``LinearSVC`` on digits (94.7 and 96.4 % right), with
-    ``soft_margin=1.0`` or ``alpha=0.5`` 0.4. Its steps shrink by themselves, so a mean is no
-    better: with ``average=True`` 93.3, and 84.4 instead of 84.5 on Adult.
+    With defaults it is 1.7 points behind ``LinearSVC`` on digits (94.7 and 96.4 % accuracy), with
+    ``soft_margin=1.0`` or ``alpha=0.5`` 0.4. Its steps shrink by themselves, so averaging does not
+    help: with ``average=True`` 93.3, and 84.4 instead of 84.5 on Adult.
 
     References
     ----------

@@ -92,7 +92,7 @@ class AMIRA(OnlineClassifier):
     costs : array of shape (n_classes, n_classes), default=None
         The margin that the class of a row (line) shall have over a rival (column), in the order of
         `classes_`, where confusing some classes is worse than confusing others; 1 by default. Only
-        for three or more classes that are learned together. The diagonal means nothing.
+        for three or more classes that are learned together. The diagonal is ignored.
     intercept : {"coordinate", "pair"}, default="coordinate"
         How the intercept is learned: as the weight of one more coordinate, or freely, from pairs of
         a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates;
@@ -120,7 +120,7 @@ class AMIRA(OnlineClassifier):
     and so does `certificate_`; the radius is ``sqrt(2) max |x| / min costs``. Proof in
     ``docs/theory.md``.
 
-    As it comes it is 2.4 points behind ``LinearSVC`` on digits (94.0 and 96.4 % right), with
+    With defaults it is 2.4 points behind ``LinearSVC`` on digits (94.0 and 96.4 % accuracy), with
     ``average=True`` 0.9, with ``soft_margin=1.0`` 0.2.
 
     References
@@ -157,7 +157,7 @@ class AMIRA(OnlineClassifier):
         guarantee="(1−ε)/(2−ε) of the margin",
         updates="(p−1)(2−ε)/ε · R²/γ²",
         drift=False,
-        paper="Zhao & Huang",
+        paper="Zhao & Huang 2013",
         cost="d; about 10d for p > 2",
     )
     _parameter_constraints = {

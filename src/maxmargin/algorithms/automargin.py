@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.arow import AROWRule
 from maxmargin.algorithms.bound_arguments import check_arguments
-from maxmargin.algorithms.leading_experts import draw_leaders, leaders_of
+from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.algorithms.passiveaggressive import PassiveAggressiveRule
 from maxmargin.core.experts import Bank, ExpertRules, Mixture
 from maxmargin.core.logistic_step import LARGEST_MARGIN, wrong_after_step
@@ -19,10 +21,13 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import Facts
 from maxmargin.models.expert_model import ExpertModel
+from maxmargin.models.fourier_model import FourierModel
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.expert_space import AS_IT_IS, BY_ALL, BY_COLUMN, ROOTED
+from maxmargin.spaces.fourier_space import FIRST_ROWS, ON_FEATURES, WIDTHS
 from maxmargin.training.calibration import Sigmoids
 from maxmargin.training.inputs import shown
+from maxmargin.training.options import Options
 from maxmargin.training.state import State
 
 # The last round of Newton's method changes a margin by no more, and has twice as many digits.
@@ -121,11 +126,25 @@ def banks_of(experts: tuple[Expert, ...]) -> tuple[Bank, ...]:
     return tuple(Bank(run[0], np.array(run, dtype=np.float64), each=1) for run in runs)
 
 
-RULES = ExpertRules(banks_of(EXPERTS))
+# Those on random features, each for all widths; chosen on generated streams and river's data.
+CURVED = (
+    Expert("PA-I, C=1", _aggressive(1.0), ON_FEATURES),
+    Expert("PA-I, C=10", _aggressive(10.0), ON_FEATURES),
+    Expert("AROW, r=0.1", AROWRule(0.1), ON_FEATURES),
+    Expert("logistic, r=1", ImplicitLogisticRule(1.0), ON_FEATURES),
+)
+WITH_CURVED = EXPERTS + tuple(
+    one._replace(name=f"{one.name}, on features of {width:g} median distances")
+    for one in CURVED
+    for width in WIDTHS
+)
+# By the kernel.
+MIXTURES = {"linear": EXPERTS, "rbf": WITH_CURVED}
+RULES = {kernel: ExpertRules(banks_of(experts)) for kernel, experts in MIXTURES.items()}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AutoMargin(OnlineClassifier):
+class AutoMargin(LeadingExperts, OnlineClassifier):
     """A mixture of experts that need no scaling of features and no tuning, for streams.
 
     ::
@@ -143,8 +162,23 @@ class AutoMargin(OnlineClassifier):
 
     Several classes are learned one-vs-rest, by one mixture each.
 
+    With ``kernel="rbf"`` there are 16 more experts, for boundaries that are not linear: 4 rules, on
+    random Fourier features of a Gaussian kernel in 4 widths. These are the median distance of the
+    first 128 rows, a half, a quarter and an eighth of it, where columns are measured by their
+    standard deviations in these rows. Until then the rows are kept and the linear experts predict;
+    the others learn from these rows together with the next one. Columns that do not vary in the
+    first 128 rows, or come later, have no part in the features, only in the linear experts. Memory
+    is constant: it does not depend on the number of rows.
+
     Parameters
     ----------
+    kernel : {"linear", "rbf"}, default="linear"
+        "rbf" adds experts on random features. A linear problem loses no more by them than
+        `max_log_loss` says, but a row takes longer: each class has `n_components` weights for each
+        of 16 experts.
+    n_components : int, default=256
+        With ``kernel="rbf"``, the number of random features of each width, cosines and sines of
+        half as many directions.
     fit_intercept : bool, default=True
         Learn an intercept, as the weight of one more column that is always 1.
     max_iter : int, default=1
@@ -154,7 +188,7 @@ class AutoMargin(OnlineClassifier):
     shuffle : bool, default=True
         Present the rows in a new random order in each pass of `fit`.
     random_state : int, RandomState instance or None, default=None
-        Determines the orders.
+        Determines the orders, and the random features.
     warm_start : bool, default=False
         Let `fit` go on from what was learned before.
     class_weight : dict or "balanced", default=None
@@ -174,6 +208,9 @@ class AutoMargin(OnlineClassifier):
         The weights of the experts in the mixture of each class, which add up to 1.
     experts_ : list of str
         What the experts are.
+    widths_ : ndarray of shape (4,)
+        With ``kernel="rbf"``, after 128 rows: the widths of the kernels, in standard deviations of
+        the columns.
     leaders_ : ndarray of shape (n_looks, 2)
         Numbers of trials, and the expert of the largest weight after each, in the mean of all
         classes; at most 2047 looks.
@@ -204,7 +241,10 @@ class AutoMargin(OnlineClassifier):
     K. Crammer et al., "Online passive-aggressive algorithms", JMLR 7, 2006; K. Crammer, A. Kulesza
     and M. Dredze, "Adaptive regularization of weight vectors", NIPS 2009; J. Duchi, E. Hazan and
     Y. Singer, "Adaptive subgradient methods", JMLR 12, 2011; scales: S. Ross, P. Mineiro and
-    J. Langford, "Normalized online learning", UAI 2013.
+    J. Langford, "Normalized online learning", UAI 2013; random features: A. Rahimi and B. Recht,
+    "Random features for large-scale kernel machines", NIPS 2007; in one pass, with a width and a
+    rate to be tuned: J. Lu, S. Hoi, J. Wang, P. Zhao and Z.-Y. Liu, "Large scale online kernel
+    learning", JMLR 17, 2016.
 
     Examples
     --------
@@ -217,12 +257,25 @@ class AutoMargin(OnlineClassifier):
     'large'
     >>> clf.predict_proba_one({"size": 2.1, "price": 8000.0})["large"] > 0.8
     True
+
+    A chessboard of nine squares, each row predicted before it is learned from:
+
+    >>> import numpy as np
+    >>> from maxmargin.evaluate import progressive
+    >>> X = np.random.default_rng(0).uniform(size=(4000, 2))
+    >>> y = np.floor(3 * X).sum(axis=1) % 2
+    >>> for kernel in ("linear", "rbf"):
+    ...     result = progressive(AutoMargin(kernel=kernel, random_state=0), X, y)
+    ...     print(kernel, result.accuracy > 0.8)
+    linear False
+    rbf True
     """
 
+    kernel: str = "linear"
+    n_components: int = 256
     max_iter: int = 1
     intercept_scaling: ClassVar[float] = 1.0  # type: ignore[misc]
     soft_margin: ClassVar[float] = 0.0  # type: ignore[misc]
-    kernel: ClassVar[str] = "linear"  # type: ignore[misc]
     gamma: ClassVar[str] = "scale"  # type: ignore[misc]
     degree: ClassVar[int] = 3  # type: ignore[misc]
     coef0: ClassVar[float] = 0.0  # type: ignore[misc]
@@ -255,16 +308,36 @@ class AutoMargin(OnlineClassifier):
             "verbose",
             "coverage",
         )
+    } | {
+        "kernel": [StrOptions(set(MIXTURES))],
+        "n_components": [Interval(Integral, 2, None, closed="left")],
     }
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.n_components % 2:
+            raise ValueError(
+                "The 'n_components' parameter of AutoMargin must be even, for cosines and sines. "
+                f"Got {self.n_components!r} instead."
+            )
+
     def _spec(self) -> ModelSpec:
-        kinds = tuple(one.kind for one in EXPERTS)
-        return ModelSpec(fit_intercept=self.fit_intercept, mixture=kinds, certified=False)
+        return ModelSpec(
+            fit_intercept=self.fit_intercept,
+            kernel=self.kernel,
+            n_components=self.n_components,
+            mixture=tuple(one.kind for one in MIXTURES[self.kernel]),
+            certified=False,
+        )
 
     def _rule(self, p: float) -> ExpertRules:
-        return RULES
+        return RULES[self.kernel]
+
+    def _options(self) -> Options:
+        """Random features are linear, so that nothing is asked of a kernel."""
+        return replace(super()._options(), kernel="linear")
 
     def _uses_weights(self) -> bool:
         return True
@@ -281,42 +354,36 @@ class AutoMargin(OnlineClassifier):
         return Sigmoids(0.0 * problems, problems, 0.0 * problems, problems)
 
     # ----------------------------------------------------------------------------- what was learned
-    def _mixture(self) -> Mixture:
+    def _record(self) -> Mixture:
         model = self._fitted().model
         assert isinstance(model, ExpertModel)
-        return model.space.mixture
+        return model.linear().mixture
 
     @property
     @reading
     def weights_(self) -> np.ndarray:
-        return self._mixture().weights[shown(self._fitted())].copy()
+        return self._record().weights[shown(self._fitted())].copy()
 
     @property
     def experts_(self) -> list[str]:
-        return [one.name for one in EXPERTS]
+        return [one.name for one in MIXTURES[self.kernel]]
+
+    def _names_of_experts(self) -> list[str]:
+        return self.experts_
 
     @property
     @reading
-    def leaders_(self) -> np.ndarray:
-        return leaders_of(self._mixture())
+    def widths_(self) -> np.ndarray:
+        model = self._fitted().model
+        if not isinstance(model, FourierModel):
+            raise AttributeError("Only kernel='rbf' has widths.")
+        if (median := model.space.curves.median[0]) == 0.0:
+            raise AttributeError(f"The widths go by the first {FIRST_ROWS} rows: there are fewer.")
+        return median * np.array(WIDTHS)
 
     @property
     def certificate_(self) -> Any:
         raise AttributeError("A mixture is about no hyperplane: it has no certificate.")
-
-    def plot_leaders(self, axes: Any = None) -> Any:
-        """Draw which expert leads when.
-
-        Parameters
-        ----------
-        axes : matplotlib axes, default=None
-            Where to draw; new ones by default.
-
-        Returns
-        -------
-        The axes.
-        """
-        return draw_leaders(self.leaders_, self.experts_, axes)
 
     @staticmethod
     @check_arguments()

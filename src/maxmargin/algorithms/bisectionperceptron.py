@@ -52,7 +52,7 @@ class Round(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BisectionPerceptron(OnlineClassifier):
-    """The largest directional margin: ask `DirectionalPerceptron` for more and more.
+    """Find the largest directional margin, by bisection with `DirectionalPerceptron`.
 
     ::
 
@@ -76,18 +76,18 @@ class BisectionPerceptron(OnlineClassifier):
     two_stage : bool, default=True
         Profit from failed rounds by a second stage.
     schedule : {"certified", "paper"}, default="certified"
-        Which margins are asked for. "paper" takes the bisections of the paper by the letter, the
+        Which margins are asked for. "paper" follows the bisections of the paper literally, the
         first one or, with two stages, the second: they start with half the smallest norm of a row,
         change that by half as much after each round, until the change is below `precision` of that
-        norm, and use no certificate on the way. They are there to be compared with.
+        norm, and use no certificate. They are provided for comparison.
     <shared>
 
     Notes
     -----
     Guarantee: success proves a directional margin above ``beta``, that is, in the space with the
     intercept's coordinate; the larger `intercept_scaling`, the closer it is to the geometric one.
-    `partial_fit` makes no sense here. After `fit`, ``rounds_`` is a list of `Round` (one such list
-    per class for more than two classes).
+    There is no `partial_fit`. After `fit`, ``rounds_`` is a list of `Round` (one such list per
+    class for more than two classes).
 
     References
     ----------

@@ -97,7 +97,7 @@ class DirectionalPerceptron(OnlineClassifier):
     Guarantee: at most `max_updates` updates with free length if ``beta`` can be reached, and at
     most `max_updates_fixed` with fixed length. With sample weights, see `docs/weights.md`.
 
-    As it comes it is 2.9 points behind ``LinearSVC`` on digits (93.6 and 96.4 % right), with
+    With defaults it is 2.9 points behind ``LinearSVC`` on digits (93.6 and 96.4 % accuracy), with
     ``soft_margin=1.0`` 1.1; on Adult it has 83.3, and 84.4 with ``average=True``.
 
     References

@@ -15,13 +15,13 @@ from sklearn.base import clone
 from maxmargin._validation import Interval, Options, StrOptions
 from maxmargin.algorithms.amira import AMIRA
 from maxmargin.algorithms.bound_arguments import POSITIVE, check_arguments
-from maxmargin.algorithms.leading_experts import draw_leaders, leaders_of
+from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.algorithms.movingtargets import Comparison
 from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
-from maxmargin.core.experts import Bank
+from maxmargin.core.experts import Bank, Votes
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
@@ -41,8 +41,8 @@ EPSILONS = (0.1, 0.5)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FixedShare(OnlineClassifier):
-    """The fixed-share vote: many learners, and whoever is right at the time has the say.
+class FixedShare(LeadingExperts, OnlineClassifier):
+    """Fixed-share vote of many learners, weighted by their recent mistakes.
 
     ::
 
@@ -50,22 +50,21 @@ class FixedShare(OnlineClassifier):
         w_i <- w_i exp(-rate)                        of each expert that was wrong
         w_i <- (1 - share) w_i + share / (K - 1) * (sum of all others)
 
-    The learners, its experts, learn from every row as if they were alone. Weights that are shared
-    let an expert come back that was wrong for long: so no rate, decay or margin need be known
-    before, nor that they stay the same.
+    The learners, called experts, learn from every row independently. Sharing weights lets an expert
+    recover after a long series of mistakes, so the best rate, decay or margin need not be known in
+    advance, and may change.
 
     Parameters
     ----------
     learners : list of learners, default=None
-        The experts: any learners with a rule, without averages and without a soft margin. Those of
-        one class whose models are alike (which differ by `rate`, `epsilon` and the like) are one
-        model, and cost a look each at a row that is already at hand. By default 34: `NORMA` with
-        nine decays and three margins, `PassiveAggressive` with four C, two of `AMIRA` and the
-        `Perceptron`; the other parameters are then theirs (`fit_intercept`, `kernel`, `budget`).
-        They are about rows of moderate length: scale the features.
+        The experts: any learners with a rule, without averages and without a soft margin. Experts
+        of one class that differ only in `rate`, `epsilon` and the like share computations. By
+        default 34: `NORMA` with nine decays and three margins, `PassiveAggressive` with four C, two
+        of `AMIRA` and the `Perceptron`; the other parameters then apply to them (`fit_intercept`,
+        `kernel`, `budget`). The defaults suit rows of moderate norm: scale the features.
     share : float, default=0.001
-        Part of its weight that an expert gives to the others in each trial, below 1; about the
-        number of times that the best expert changes, over the number of trials.
+        Share of its weight that an expert gives to the others in each trial, below 1; about the
+        number of changes of the best expert divided by the number of trials.
     rate : float, default=0.5
         How much a mistake costs.
     <budget>
@@ -73,16 +72,16 @@ class FixedShare(OnlineClassifier):
     weights_ : ndarray of shape (n_experts,)
         The weights of the experts, which add up to 1.
     experts_ : list
-        The experts, as learners that have not learned.
+        The experts, as unfitted learners.
     expert_mistakes_ : ndarray of shape (n_experts,)
-        Mistakes that each of them would have made.
+        Number of mistakes of each expert.
     leaders_ : ndarray of shape (n_looks, 2)
-        Numbers of trials, and the expert of the largest weight after each; at most 2047 looks.
+        Trial numbers, and the expert with the largest weight after each; at most 2047 entries.
 
     Notes
     -----
-    Guarantee: `mistake_bound`, for any sequence of experts that changes now and then. A vote is
-    about no hyperplane: there is no margin, no `coef_` and no certificate.
+    Guarantee: `mistake_bound`, for any sequence of experts that changes now and then. A vote has no
+    single hyperplane: there is no margin, no `coef_` and no certificate.
 
     References
     ----------
@@ -184,28 +183,15 @@ class FixedShare(OnlineClassifier):
     def expert_mistakes_(self) -> np.ndarray:
         return self._vote().votes.wrong.copy()
 
-    @property
-    @reading
-    def leaders_(self) -> np.ndarray:
-        return leaders_of(self._vote().votes)
+    def _record(self) -> Votes:
+        return self._vote().votes
+
+    def _names_of_experts(self) -> list[str]:
+        return [repr(learner) for learner in self._experts()]
 
     @property
     def certificate_(self) -> Any:
         raise AttributeError("A vote is about no hyperplane: it has no certificate.")
-
-    def plot_leaders(self, axes: Any = None) -> Any:
-        """Draw which expert leads when.
-
-        Parameters
-        ----------
-        axes : matplotlib axes, default=None
-            Where to draw; new ones by default.
-
-        Returns
-        -------
-        The axes.
-        """
-        return draw_leaders(self.leaders_, [repr(learner) for learner in self._experts()], axes)
 
     @classmethod
     @check_arguments(radius=POSITIVE)
@@ -418,7 +404,7 @@ def check_experts(learners: Sequence[Any], base: type) -> None:
         cannot = {
             "it has no partial_fit": not hasattr(learner, "partial_fit"),
             "it is a vote itself": hasattr(learner, "learners"),
-            "its probabilities would be asked by nobody": learner.calibration is not None,  # type: ignore[attr-defined]
+            "its probabilities would not be used": learner.calibration is not None,  # type: ignore[attr-defined]
             "its prediction sets would not be used": learner.coverage is not None,  # type: ignore[attr-defined]
             "its class_weight would be ignored: set that of FixedShare": learner.class_weight  # type: ignore[attr-defined]
             is not None,

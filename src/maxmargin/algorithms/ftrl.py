@@ -15,7 +15,7 @@ from maxmargin.models.spec import ModelSpec
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FTRL(DiagonalLearner):
-    """FTRL-Proximal: the weights that would have been best so far, regularised, with many at 0.
+    """FTRL-Proximal: follow the regularized leader, with sparse weights.
 
     The loss is logistic. With its gradient g, in each column j::
 
@@ -44,9 +44,9 @@ class FTRL(DiagonalLearner):
 
     Notes
     -----
-    Guarantee: `max_regret`. Weights are no sums of rows, so the bound of the certificate is only
-    that by the norms of the rows; `certify` proves more. `fit` makes all its passes. The gradient
-    of a row of weight s is s times as large. With ``average=True`` a weight is 0 only if it always
+    Guarantee: `max_regret`. The weights are not sums of rows, so the certificate only has the bound
+    by the norms of the rows; `certify` proves more. `fit` always makes all passes. The gradient of
+    a row of weight s is s times as large. With ``average=True`` a weight is 0 only if it always
     was.
 
     None of the four numbers can change on a fitted model, since z has been made with them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,38 @@ import numpy as np
 
 from maxmargin._extras import plotting
 from maxmargin.core.experts import Mixture, Votes
+from maxmargin.estimator.locks import reading
+
+
+class LeadingExperts(abc.ABC):
+    """A learner with weights of experts, which shows the one of the largest weight over time."""
+
+    @abc.abstractmethod
+    def _record(self) -> Votes | Mixture:
+        """The weights of the experts, and the leaders so far."""
+
+    @abc.abstractmethod
+    def _names_of_experts(self) -> Sequence[str]:
+        """What the experts are called in plots."""
+
+    @property
+    @reading
+    def leaders_(self) -> np.ndarray:
+        return leaders_of(self._record())
+
+    def plot_leaders(self, axes: Any = None) -> Any:
+        """Draw which expert leads when.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, default=None
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        The axes.
+        """
+        return draw_leaders(self.leaders_, self._names_of_experts(), axes)
 
 
 def leaders_of(record: Votes | Mixture) -> np.ndarray:

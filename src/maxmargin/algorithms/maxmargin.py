@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -19,17 +19,18 @@ from maxmargin.estimator import serialization
 from maxmargin.estimator.locks import reading, writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
+from maxmargin.kernels.functions import finite_diagonal
 from maxmargin.models import devices, kernel_newton
 from maxmargin.models.base import Model
 from maxmargin.models.device_passes import DevicePasses
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.kernel_model import kernel_for
-from maxmargin.models.kernel_newton import KernelTask
+from maxmargin.models.kernel_newton import KernelSolution, KernelTask
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.newton_solver import HOST, NOTHING, Solution, Task, solve
 from maxmargin.models.regularization_path import (
+    AnyTask,
     RegularizationPath,
-    are_positive,
     follow_path,
     outputs_left_out,
     usual_lambdas,
@@ -65,21 +66,21 @@ PATIENCE = 3
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaxMargin(Predicting):
-    """The classifier with the largest soft margin, exactly, with a certificate::
+    """Exact maximum-margin classifier for data that fit in memory, with a certificate::
 
         minimise  |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))^2
 
     by Newton's method, with an intercept b that costs nothing; or, with ``loss="hinge"``, the same
-    without the square: the standard support vector machine. It is what the online learners of
-    this package approach from one row at a time; with all rows at hand it gets there in a few
-    steps, and proves it. More than two classes are separated one against the rest.
+    without the square: the standard support vector machine. The online learners of this package
+    approach this classifier one row at a time; for data in memory, it is found in a few steps, with
+    a proof. Multiclass problems are learned one-vs-rest.
 
     Parameters
     ----------
     soft_margin : float or "auto", default=1.0
         The lambda of the soft margin, ``1 / (2 C)`` for the C of :class:`~sklearn.svm.LinearSVC`
         and :class:`~sklearn.svm.SVC`, with either loss. 0 is the hard margin, for rows that can be
-        separated.
+        separated. "auto" chooses it by leave-one-out, see `path`.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         What a row costs that lacks z of its margin: z squared, the 2-norm soft margin, or z.
     tol : float, default=1e-3
@@ -107,7 +108,8 @@ class MaxMargin(Predicting):
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
     gamma, degree, coef0 : default="scale", 3, 0.0
-        Of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`.
+        Of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`; but in the variance behind "scale" a
+        row counts as often as `sample_weight` says.
     cache_size : float, default=200.0
         The most memory for kernel values that `fit` keeps, in MB; others are computed again in each
         step. The systems of the steps, of as many rows as are active, are not part of it.
@@ -268,7 +270,8 @@ class MaxMargin(Predicting):
         Leave-one-out outputs come from the factor of the fit with all rows. They are exact for rows
         that can be left out without any other row entering or leaving the active set, those with
         ``y f(x) < 1``, and an approximation otherwise. With more than 1500 features and more than
-        1500 rows, five folds take their place. `RegularizationPath.method` says which was used.
+        1500 rows, or a kernel and more than 16 384 rows, five folds take their place.
+        `RegularizationPath.method` says which was used.
 
         Parameters
         ----------
@@ -277,7 +280,8 @@ class MaxMargin(Predicting):
         lambdas : array of shape (n_lambdas,), default=None
             Values of `soft_margin` above 0. By default 13 of them, a factor of ``sqrt(10)`` apart,
             around the mean squared distance of rows from their mean (with more than 1500 features:
-            their mean squared norm), rounded to such a power, times the mean sample weight.
+            their mean squared norm), rounded to such a power, times the mean sample weight. With a
+            kernel, distances are those in its space.
         return_weights : bool, default=False
             Return the weights and intercepts of all solutions.
 
@@ -388,12 +392,11 @@ class MaxMargin(Predicting):
         """Raise unless leave-one-out outputs are known."""
         if self.device != "cpu":
             raise ValueError(f"{what} needs device='cpu', got device={self.device!r}.")
-        fits = self.loss == "squared_hinge" and self.kernel == "linear" and self.soft_margin != 0.0
-        if not fits:
+        if self.loss != "squared_hinge" or self.soft_margin == 0.0:
             raise ValueError(
-                f"{what} needs leave-one-out outputs, which are known with loss='squared_hinge', "
-                f"kernel='linear' and soft_margin > 0, got loss={self.loss!r}, kernel="
-                f"{self.kernel!r} and soft_margin={self.soft_margin!r}: {otherwise}."
+                f"{what} needs leave-one-out outputs, which are known with loss='squared_hinge' "
+                f"and soft_margin > 0, got loss={self.loss!r} and soft_margin="
+                f"{self.soft_margin!r}: {otherwise}."
             )
 
     def conclude(
@@ -410,8 +413,8 @@ class MaxMargin(Predicting):
     ) -> None:
         """Know what was found, for rows of at most that norm; warn if it is not what was asked for.
 
-        For who finds it elsewhere, see `maxmargin.distributed`; ``limit`` is what they call the
-        limit of their steps.
+        For solvers elsewhere, see `maxmargin.distributed`; ``limit`` is the name of their limit on
+        steps.
         """
         self._state, warning, _ = self._new_trainer().concluded(
             found, classes, features, radius, multilabel, schema, limit
@@ -527,8 +530,6 @@ class ExactTrainer:
         problem = self._problem(X, y, sample_weight)
         more: dict[str, Any] = {}
         with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
-            if options.kernel != "linear":
-                return self._in_kernel_space(problem, advance)
             task = self._task(problem)
             if options.soft_margin == "auto":
                 path = follow_path(
@@ -538,13 +539,18 @@ class ExactTrainer:
                 )
                 task = task._replace(penalty=path.soft_margin)
                 more = {"path_": path, "soft_margin_": path.soft_margin}
-            found = solve(task, problem.problems, advance)
+            found: Solution | KernelSolution
+            if isinstance(task, KernelTask):
+                found = kernel_newton.solve(task, advance)
+                fitted = self._in_kernel_space(task, found, problem)
+            else:
+                found = solve(task, problem.problems, advance)
+                fitted = self.concluded(
+                    found, problem.classes, problem.features, problem.radius, problem.multilabel
+                )
             maps = None
-            if options.calibration is not None and np.isfinite(found.weights).all():
+            if options.calibration is not None:
                 maps = _calibrated(task, found, problem.given, advance)
-        fitted = self.concluded(
-            found, problem.classes, problem.features, problem.radius, problem.multilabel
-        )
         return fitted._replace(state=fitted.state._replace(calibration=maps, more=more))
 
     def path(
@@ -584,14 +590,16 @@ class ExactTrainer:
             weights = (weights > 0.0).astype(float)
         return Problem(rows, codes, classes, features, radius, multilabel, weights, given)
 
-    def _task(self, problem: Problem) -> Task:
+    def _task(self, problem: Problem) -> AnyTask:
+        if self.options.kernel != "linear":
+            return self._kernel_task(problem)
         options, rows, width = self.options, problem.rows, problem.rows.shape[1]
         is_here = self.spec.device == "cpu"
         return Task(
             rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)) if is_here else None,
             targets=inputs.as_targets(problem.codes, problem.classes.size),
             sample_weight=problem.weights,
-            penalty=1.0 if options.soft_margin == "auto" else float(options.soft_margin),
+            penalty=self._penalty(),
             width=width,
             filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
             intercept=bool(options.fit_intercept),
@@ -616,32 +624,43 @@ class ExactTrainer:
             bool(self.options.fit_intercept),
         )
 
-    def _in_kernel_space(self, problem: Problem, advance: Any) -> Fitted:
+    def _penalty(self) -> float:
+        """Lambda, or any one where it is to be chosen."""
+        return 1.0 if self.options.soft_margin == "auto" else float(self.options.soft_margin)
+
+    def _kernel_task(self, problem: Problem) -> KernelTask:
         options, products = self.options, devices.products_on(self.spec.device)
-        rows, codes, classes, features, _, multilabel, weights, _ = problem
-        kernel, points = kernel_for(self.spec, rows, products, whole=True, exact=True)
-        task = KernelTask(
+        kernel, points = kernel_for(
+            *(self.spec, problem.rows, products),
+            whole=True,
+            exact=True,
+            sample_weight=problem.given,
+        )
+        finite_diagonal(kernel, points)
+        return KernelTask(
             kernel=kernel,
             points=points,
             products=products,
-            signs=signs_of(codes, classes).astype(float),
-            sample_weight=weights,
-            penalty=float(options.soft_margin),
+            signs=signs_of(problem.codes, problem.classes).astype(float),
+            sample_weight=problem.weights,
+            penalty=self._penalty(),
             intercept=bool(options.fit_intercept),
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
             cache_bytes=1e6 * self.spec.cache_size,
         )
-        found = kernel_newton.solve(task, advance)
-        model = kernel_newton.fitted_model(found, self.spec, task, rows.shape[1], codes)
-        radius = float(np.sqrt(kernel.diagonal(points).max()))
+
+    def _in_kernel_space(self, task: KernelTask, found: KernelSolution, problem: Problem) -> Fitted:
+        spec, width = replace(self.spec, soft_margin=task.penalty), problem.rows.shape[1]
+        model = kernel_newton.fitted_model(found, spec, task, width, problem.codes)
+        radius = float(np.sqrt(task.kernel.diagonal(task.points).max()))
         state = State(
             model,
-            classes,
-            features,
+            problem.classes,
+            problem.features,
             found.margins,
-            multilabel=multilabel,
+            multilabel=problem.multilabel,
             n_iter=found.n_iter,
             converged=bool(found.reached.all()),
         )
@@ -737,7 +756,7 @@ def as_model(found: Hyperplanes) -> Model:
     return cast(Model, found)
 
 
-def _lambdas(task: Task, given: ArrayLike | None) -> np.ndarray:
+def _lambdas(task: AnyTask, given: ArrayLike | None) -> np.ndarray:
     """Those of a path, in order."""
     if given is None:
         return usual_lambdas(task)
@@ -750,7 +769,9 @@ def _lambdas(task: Task, given: ArrayLike | None) -> np.ndarray:
     return lambdas
 
 
-def _calibrated(task: Task, found: Solution, given: np.ndarray, advance: Any) -> Maps:
+def _calibrated(
+    task: AnyTask, found: Solution | KernelSolution, given: np.ndarray, advance: Any
+) -> Maps:
     """Platt's sigmoids for outputs of rows that are left out; class weights play no part."""
     left_out = outputs_left_out(task, found.weights, advance)
     if not np.isfinite(left_out.margins).all():
@@ -758,7 +779,7 @@ def _calibrated(task: Task, found: Solution, given: np.ndarray, advance: Any) ->
             "calibration='loo' found no leave-one-out outputs: rounding leaves no system to solve. "
             "Scale the features, or choose a larger soft_margin."
         )
-    positive = are_positive(task, left_out.rows, slice(0, found.weights.shape[0]))
+    positive = task.positive(left_out.rows, slice(0, found.weights.shape[0]))
     scores = np.where(positive, left_out.margins, -left_out.margins)
     return fitted_maps(scores, positive, given[left_out.rows])
 

@@ -76,7 +76,7 @@ class MICRA(OnlineClassifier):
     Guarantee: the maximum margin in the limit of large ``beta``, with ``eta`` tied to it; for fixed
     parameters no fraction is known beforehand. What was reached is in `certificate_`.
 
-    As it comes it is 1.6 points behind ``LinearSVC`` on digits (94.9 and 96.4 % right), with
+    With defaults it is 1.6 points behind ``LinearSVC`` on digits (94.9 and 96.4 % accuracy), with
     ``average=True`` 0.7; on Adult it has 83.8, and 84.3 with ``average=True``.
 
     References

@@ -147,7 +147,7 @@ class MixtureModel:
         return self.errors
 
     def trials(self) -> int:
-        """Nobody asks: there are no margins."""
+        """Not needed: there are no margins."""
         return 0
 
     def updates(self) -> int:
@@ -163,7 +163,7 @@ class MixtureModel:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NOCA(Streamable):
-    """NOCApm: Gaussian components that are founded where the margin fails, and re-estimated else.
+    """NOCApm: a Gaussian mixture with a probability margin, in bounded memory.
 
     ::
 
@@ -279,7 +279,7 @@ class NOCA(Streamable):
         guarantee="few margin errors before ρ is small",
         updates="-",
         drift=False,
-        paper="Chi, He & Zhang",
+        paper="Chi, He & Zhang 2011",
         cost="K·d for K components",
         kernel=False,
         certificate=False,
@@ -417,7 +417,7 @@ class NOCA(Streamable):
         """What all of these come from."""
         state, used = self._fitted(), self._used()
         if not used.stop:
-            raise NotFittedError("This NOCA instance has learned from no row: nothing is known.")
+            raise NotFittedError("This NOCA instance has not learned from any row yet.")
         mixture, classes = self._mixture(), state.classes.size
         levels = mixture.levels[used] + np.log(self.weights_)
         owners = mixture.owners[used].copy()

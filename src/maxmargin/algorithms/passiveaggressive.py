@@ -74,7 +74,7 @@ class PassiveAggressive(OnlineClassifier):
     ``scaling="columns"`` both hold for the lengths in its metric (``docs/theory.md``), and no bound
     on margins is followed: the bound of the certificate is only that by the norms of the rows.
 
-    As it comes it is 2.6 points behind ``LinearSVC`` on digits (93.8 and 96.4 % right), with
+    With defaults it is 2.6 points behind ``LinearSVC`` on digits (93.8 and 96.4 % accuracy), with
     ``soft_margin=1.0`` level; on Adult it has 83.2, and 84.4 with ``average=True``.
 
     References

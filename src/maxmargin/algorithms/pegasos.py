@@ -59,8 +59,8 @@ class Pegasos(OnlineClassifier):
     Guarantee: the mean objective over the trials exceeds the best one by at most `max_regret`. The
     weights move in every trial, so `fit` makes all its passes unless `tol` is given and reached.
 
-    The last weights still swing, and their mean does not: on Adult 84.6 % right with
-    ``average=True`` instead of 83.2. As it comes it is 2.9 points behind ``LinearSVC`` on digits
+    The last weights oscillate, and their mean does not: on Adult the accuracy is 84.6 % with
+    ``average=True`` instead of 83.2. With defaults it is 2.9 points behind ``LinearSVC`` on digits
     (93.6 and 96.4), where the mean is no better (92.9) but ``lambda_=1e-3`` is (95.6).
 
     References

@@ -65,7 +65,7 @@ class Perceptron(OnlineClassifier):
     Guarantee: at most `max_updates` updates on separable data, and then at least the fraction
     `margin_fraction` of the best margin (both in the space with the intercept's coordinate).
 
-    As it comes it is 2.4 points behind ``LinearSVC`` on digits (94.0 and 96.4 % right), with
+    With defaults it is 2.4 points behind ``LinearSVC`` on digits (94.0 and 96.4 % accuracy), with
     ``soft_margin=1.0`` 0.9; on Adult it has 83.3, and 84.4 with ``average=True``.
 
     References

@@ -58,11 +58,11 @@ class Projectron(OnlineClassifier):
         Largest squared distance at which a mistake is projected. With 0 and ``plus=False`` this is
         the `Perceptron`, which stores all.
     plus : bool, default=True
-        Learn from margins below 1 too (Projectron++). That never stores anything.
+        Also learn from margins below 1 (Projectron++), which never stores examples.
     budget : int, default=None
-        How many examples are kept at most, for each problem, or for all classes together with
-        ``multiclass="1-best"``; when they are there, all others are projected. Without it memory
-        grows as long as rows come that are far from all before.
+        Maximum number of stored examples, for each problem, or in total with
+        ``multiclass="1-best"``; once it is reached, all further examples are projected. Without it,
+        memory grows as long as rows arrive that are far from all stored ones.
     <multiclass>
     <shared>
 

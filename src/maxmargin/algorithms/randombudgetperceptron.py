@@ -26,8 +26,8 @@ class RandomBudgetPerceptron(OnlineClassifier):
     Parameters
     ----------
     budget : int, default=100
-        How many examples are kept; with more than two classes for each of them, or in all with
-        ``multiclass="1-best"``.
+        Maximum number of stored examples, for each class if there are more than two, or in total
+        with ``multiclass="1-best"``.
     <multiclass>
     <shared>
 

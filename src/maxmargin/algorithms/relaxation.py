@@ -79,7 +79,7 @@ class Relaxation(OnlineClassifier):
     ``target=margin`` the number of updates has no bound: steps become smaller and smaller, and
     `fit` ends by its limit on passes or by rounding.
 
-    As it comes it is 2.6 points behind ``LinearSVC`` on digits (93.8 and 96.4 % right), with
+    With defaults it is 2.6 points behind ``LinearSVC`` on digits (93.8 and 96.4 % accuracy), with
     ``soft_margin=1.0`` level; on Adult it has 83.2, and 84.4 with ``average=True``.
 
     References

@@ -99,12 +99,12 @@ class SCW(DiagonalLearner):
     Parameters
     ----------
     C : float, default=1.0
-        What it costs if the probability stays below `eta`; smaller values suit noisier labels. A
-        row of weight s has s times as much.
+        Cost of a probability below `eta`; smaller values suit noisier labels. It is multiplied by
+        the sample weight.
     eta : float, default=0.9
-        The probability that is asked for, from 0.5 to below 1.
+        Required probability, from 0.5 to below 1.
     variant : {"I", "II"}, default="I"
-        Whether C is the cost of what is missing, or of its square.
+        Whether C multiplies the violation or its square.
     <scaling>
     <average>
     <shared>
@@ -112,8 +112,8 @@ class SCW(DiagonalLearner):
     Notes
     -----
     Guarantee: none. The paper proves no bound on mistakes or losses; each step is the exact
-    solution of its problem. Weights are no sums of rows, so the bound of the certificate is only
-    that by the norms of the rows; `certify` proves more. `fit` makes all its passes.
+    solution of its problem. The weights are not sums of rows, so the certificate only has the bound
+    by the norms of the rows; `certify` proves more. `fit` always makes all passes.
 
     Sigma starts as in `AROW`, and follows columns in the same way.
 
@@ -135,7 +135,7 @@ class SCW(DiagonalLearner):
     variant: str = "I"
 
     facts = Facts(
-        guarantee="none is proved",
+        guarantee="no bound is proved",
         updates="-",
         drift=False,
         paper="Wang, Zhao & Hoi 2012",

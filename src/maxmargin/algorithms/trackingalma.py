@@ -63,8 +63,8 @@ class TrackingALMA(OnlineClassifier):
     -----
     Guarantee: `mistake_bound` and `margin_error_bound`, for the parameters that `tuned` sets.
 
-    On rows that stay a mean is as good or better: with ``average=True`` 84.6 instead of 84.5 %
-    right on Adult, and 94.2 instead of 93.1 on 20 000 Gaussian rows with 5 % of wrong labels.
+    For fixed targets, averaging is as good or better: with ``average=True`` 84.6 instead of 84.5 %
+    accuracy on Adult, and 94.2 instead of 93.1 on 20 000 Gaussian rows with 5 % of wrong labels.
 
     References
     ----------

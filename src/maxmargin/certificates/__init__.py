@@ -1,4 +1,4 @@
-"""How good is a linear classifier, at least? Margins reached, and bounds on the best possible."""
+"""Certificates: margins attained, and proved bounds on the best possible ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maxmargin.certificates.evidence import Evidence, added_by_kind
 
 @dataclass(frozen=True)
 class Certificate:
-    """A margin reached, and a proved upper bound on the best possible one.
+    """The margin attained, and a proved upper bound on the best possible one.
 
     Both are geometric margins in the user's own space, ``min_i y_i (w.x_i + b) / |w|``: the
     distance from the hyperplane to the nearest example (negative if an example is on the wrong

@@ -56,7 +56,7 @@ class Evidence(NamedTuple):
 
 
 def mixture_length(sums: np.ndarray, masses: np.ndarray, hidden: np.ndarray, split: bool) -> float:
-    """The plain or the split bound but for rounding, for who is on the way to a better one.
+    """The plain or the split bound without the rounding, as a step towards a better one.
 
     ``sums`` of the positive and of the negative rows, with their masses, and what private
     coordinates add to the squares; infinite if nothing is proved.

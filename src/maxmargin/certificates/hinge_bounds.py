@@ -1,4 +1,4 @@
-"""The optimum of the hinge loss: a proved lower bound, and how values and bounds are told.
+"""The optimum of the hinge loss: a proved lower bound, and how certificates state it.
 
 The objective is ``P(w, b) = |w|^2 / 2 + sum_i u_i max(0, 1 - y_i (w.x_i + b))``, where
 ``u_i = s_i / (2 lambda)``. Take any coefficients ``0 <= a_i <= u_i``, with ``sum_i a_i y_i = 0`` if
@@ -80,6 +80,6 @@ def highest_value(
     return (0.5 * square * rounded_up + lost / (2.0 * penalty)) * (1.0 + 8.0 * ROUNDING)
 
 
-def told(value: float) -> float:
-    """A value or a bound on it, as certificates hold it."""
+def as_margin(value: float) -> float:
+    """``1 / (2 value)``: a value of the objective, or a bound on it, as certificates hold it."""
     return 0.5 / value if value > 0.0 else np.inf

@@ -14,7 +14,11 @@ from maxmargin import __version__
 try:
     import typer
 except ModuleNotFoundError:
-    sys.exit("maxmargin: this command needs typer: pip install 'maxmargin[cli]'")
+    MISSING = "this command needs typer: pip install 'maxmargin[cli]'"
+    if sys.argv[1:] in (["--help"], ["--version"]):
+        print(f"maxmargin {__version__}: {MISSING}")
+        sys.exit(0)
+    sys.exit(f"maxmargin: {MISSING}")
 
 from maxmargin.cli.algorithms import algorithms
 from maxmargin.cli.command_group import CommandGroup, SuggestingCommand

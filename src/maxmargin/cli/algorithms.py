@@ -13,8 +13,8 @@ from maxmargin.cli.errors import one_line_errors, require
 COLUMNS = (
     "learner",
     "reaches at least",
-    "with at most so many updates",
-    "cost of one",
+    "updates, at most",
+    "cost of an update",
     "certificate",
     "p-norms",
     "kernels",
@@ -22,14 +22,14 @@ COLUMNS = (
     "paper",
 )
 LEGEND = (
-    "R: largest norm, γ: best margin, D: largest distance of a pair, d: number of a row's entries "
-    "(with a kernel: of the rows)"
+    "R: largest norm of a row, γ: best margin, D: largest distance between the classes, d: nonzero "
+    "entries of a row (with a kernel: support vectors)"
 )
 WIDTH_OF_TABLE = 150
 
 
 def algorithms(
-    markdown: Annotated[bool, typer.Option(help="As a table in Markdown.")] = False,
+    markdown: Annotated[bool, typer.Option(help="Print a Markdown table.")] = False,
 ) -> None:
     """List all learners: guarantee, updates, certificate, p-norms, kernels, drift, paper."""
     with one_line_errors():
@@ -98,5 +98,5 @@ def _paragraph(row: tuple[str, ...]) -> str:
     kinds = [kind for kind, answer in zip(COLUMNS[4:-1], answers, strict=True) if answer]
     return (
         f"[bold]{name}[/bold] ({paper})\n  reaches {guarantee}\n"
-        f"  updates: {updates}; cost of one: {cost}\n  {', '.join(kinds)}\n"
+        f"  updates: {updates}; cost of an update: {cost}\n  {', '.join(kinds)}\n"
     )

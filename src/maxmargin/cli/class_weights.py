@@ -72,7 +72,7 @@ def give(learners: list[Any], weights: Any) -> None:
     """Set the parameter of all learners."""
     for learner in learners:
         if "class_weight" not in learner.get_params(deep=False):
-            misuse(f"{OPTION}: {type(learner).__name__} knows no weights of classes.")
+            misuse(f"{OPTION}: {type(learner).__name__} does not support class weights.")
         learner.set_params(class_weight=weights)
         try:
             learner.check_parameters()

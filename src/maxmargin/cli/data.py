@@ -23,13 +23,13 @@ TABLES = ("csv", "parquet", "arrow")
 Kind = Literal["svmlight", "csv", "parquet", "arrow", "numpy"]
 Data = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="A file, an address (s3://...), or - for standard input."),
+    typer.Argument(metavar="DATA", help="File, URL (s3://...), or - for standard input."),
 ]
 Format = Annotated[
-    Kind | None, typer.Option(help="By default as the file, its name or its first line says.")
+    Kind | None, typer.Option(help="File format (default: detected from the name or content).")
 ]
 SkipErrors = Annotated[
-    bool, typer.Option("--skip-errors", help="Count and leave out rows that cannot be read.")
+    bool, typer.Option("--skip-errors", help="Skip rows that cannot be read, and report how many.")
 ]
 of_tables = functools.partial(typer.Option, rich_help_panel="Tables")
 of_columns = functools.partial(typer.Option, rich_help_panel="Columns of tables")
@@ -42,71 +42,69 @@ class Reading:
     format: Format = None
     label: Annotated[
         str | None,
-        typer.Option(
-            help="Column with the labels, by name or position; of .npy, the file with them."
-        ),
+        typer.Option(help="Label column, by name or position; for .npy, the file with the labels."),
     ] = None
     weight: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column with the weights of rows, by name or position; of .npy, the file.",
+            help="Sample-weight column, by name or position; for .npy, a file.",
         ),
     ] = None
     n_features: Annotated[
-        int | None, typer.Option(min=1, help="Number of columns, if it is known (svmlight).")
+        int | None, typer.Option(min=1, help="Number of features, if known (svmlight).")
     ] = None
     zero_based: Annotated[
         bool | None,
-        typer.Option("--zero-based/--one-based", help="Number of the first column (svmlight)."),
+        typer.Option("--zero-based/--one-based", help="Index of the first feature (svmlight)."),
     ] = None
     skip_errors: SkipErrors = False
     header: Annotated[
         bool | None,
         of_tables(
             "--header/--no-header",
-            help="Does CSV begin with names of columns? By default unless it begins with numbers.",
+            help="Whether the first line of a CSV file has column names (default: detected).",
         ),
     ] = None
-    delimiter: Annotated[
-        str | None, of_tables(help="Of CSV; by default as the first line says.")
-    ] = None
-    decimal: Annotated[str | None, of_tables(help="In numbers: . or a comma.")] = None
-    encoding: Annotated[str | None, of_tables(help="Of CSV, such as latin-1.")] = None
+    delimiter: Annotated[str | None, of_tables(help="CSV delimiter (default: detected).")] = None
+    decimal: Annotated[str | None, of_tables(help="Decimal separator: a point or a comma.")] = None
+    encoding: Annotated[str | None, of_tables(help="CSV encoding, such as latin-1.")] = None
     na: Annotated[
         list[str],
         of_tables(
             metavar="VALUE",
-            help="Stands for missing values, beside NA, n/a, null, ? and others; repeatable.",
+            help="Also treat VALUE as missing, besides NA, n/a, null, ? and others; repeatable.",
         ),
     ] = field(default_factory=list)
     columns: Annotated[
-        list[str], of_columns(metavar="NAME", help="Read only these, with commas or repeated.")
+        list[str],
+        of_columns(metavar="NAME", help="Read only these columns; comma-separated or repeated."),
     ] = field(default_factory=list)
     drop: Annotated[
-        list[str], of_columns(metavar="NAME", help="Leave these out, with commas or repeated.")
+        list[str],
+        of_columns(metavar="NAME", help="Ignore these columns; comma-separated or repeated."),
     ] = field(default_factory=list)
     kind: Annotated[
         list[str],
         of_columns(
             metavar="NAME=KIND",
-            help="What a column is: number, boolean, category, hashed, text, date or drop.",
+            help="Kind of a column: number, boolean, category, hashed, text, date or drop.",
         ),
     ] = field(default_factory=list)
     missing: Annotated[
         Literal["mean", "error", "skip"],
-        of_columns(help="What stands for numbers that are missing."),
+        of_columns(help="How to treat missing numbers."),
     ] = "mean"
     scale: Annotated[
         bool | None,
-        of_columns("--scale/--no-scale", help="Standardise numbers; by default of tables."),
+        of_columns("--scale/--no-scale", help="Standardize numeric columns (default: for tables)."),
     ] = None
     categorical: Annotated[
         Literal["one-hot", "hash"] | None,
-        of_columns(help="Columns for categories; by default one-hot."),
+        of_columns(help="Encoding of categories (default: one-hot)."),
     ] = None
     interactions: Annotated[
-        list[str], of_columns(metavar="A*B", help="Products of two columns, hashed.")
+        list[str], of_columns(metavar="A*B", help="Add the hashed products of two columns.")
     ] = field(default_factory=list)
 
     def open(self, data: str) -> Any:
@@ -144,7 +142,7 @@ class Reading:
         if kind not in TABLES:
             for name in ("drop", "kind", "interactions", "columns", "decimal", "na", "categorical"):
                 if getattr(self, name):
-                    misuse(f"--{name} is for tables, whose columns have names; this is {kind}.")
+                    misuse(f"--{name} needs a table with column names; the format is {kind}.")
             if not self.scale:
                 return None
         from maxmargin.streams import Recipe

@@ -95,7 +95,7 @@ def in_words(error: Exception | str) -> str:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}"
     if isinstance(error, MemoryError):
-        return ": ".join(filter(None, ("there is not enough memory", str(error))))
+        return ": ".join(filter(None, ("not enough memory", str(error))))
     from maxmargin.streams import OptionError, OptionWarning
 
     if isinstance(error, OptionError | OptionWarning):

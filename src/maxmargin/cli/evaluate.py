@@ -29,7 +29,7 @@ Algorithms = Annotated[
     typer.Option(
         "--algorithm",
         "-a",
-        help="The learner; several can be compared.",
+        help="Learner; repeat to compare several.",
         autocompletion=learner_options.complete,
     ),
 ]
@@ -39,7 +39,7 @@ Settings = Annotated[
         "--set",
         "-s",
         metavar="NAME=VALUE",
-        help="A parameter, of all learners that have it; norma.rate=0.1 is for one of them.",
+        help="Parameter of all learners that have it; norma.rate=0.1 sets it for one.",
     ),
 ]
 
@@ -48,7 +48,7 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="[MODEL] DATA",
-        help="Rows: a file, an address or - for standard input; before it a model, to test it.",
+        help="File, URL or - for standard input; with MODEL before it, test that model.",
     ),
 ]
 # Numbers about the rows alone, reported once for all learners.
@@ -61,12 +61,12 @@ OF_TESTS = {"files", "format", "skip_errors", "as_json"}
 def evaluate(
     context: typer.Context,
     files: Files,
-    algorithm: Algorithms = ["amira"],  # noqa: B006
+    algorithm: Algorithms = [learner_options.DEFAULT],  # noqa: B006
     settings: Settings = [],  # noqa: B006
     plot: Annotated[
-        Path | None, typer.Option(help="File to draw mistakes and accuracy into (png, svg, pdf).")
+        Path | None, typer.Option(help="Plot mistakes and accuracy to this file (png, svg, pdf).")
     ] = None,
-    delay: Annotated[int, typer.Option(min=0, help="Rows after which a label arrives.")] = 0,
+    delay: Annotated[int, typer.Option(min=0, help="Delay of labels, in rows.")] = 0,
     classes: Classes = None,
     class_weight: ClassWeight = None,
     as_json: Json = False,
@@ -142,7 +142,7 @@ def tested(model: Path, rows: str, format: data.Kind | None, skip_errors: bool) 
 
 def show_test(report: dict[str, Any]) -> None:
     """The report of a test for people."""
-    skipped = report["skipped"] and f"{report['skipped']:,} rows that could not be read"
+    skipped = report["skipped"] and f"{report['skipped']:,} unreadable rows"
     lines = {"model": f"{report['model']}, {report['algorithm']}", **score_lines(report)}
     lines["skipped"] = skipped or None
     print_report(f"{report['data']}, tested in {duration(report['seconds'])}", lines)
@@ -168,7 +168,7 @@ def classes_in(source: Any) -> Any:
     if classes.size == 0:
         raise ValueError(f"{source.name}: there are no rows.")
     if classes.size == 1:
-        where = "" if source.repeatable else " in its first block; say --classes"
+        where = "" if source.repeatable else " in its first block; list all classes with --classes"
         raise ValueError(f"{source.name} has only one class, {classes.tolist()}{where}.")
     return classes
 
@@ -203,8 +203,8 @@ def show(report: dict[str, Any]) -> None:
     """The report for people: what can be compared with a guess, then class by class."""
     title = f"{report['data']}, {report['rows']:,} rows in {duration(report['seconds'])}"
     if report["skipped"]:
-        title += f", {report['skipped']:,} that could not be read"
-    heads = ["learner", "mistakes", "right", f"of the last {report['recent']:,}", "balanced"]
+        title += f", {report['skipped']:,} unreadable rows skipped"
+    heads = ["learner", "mistakes", "accuracy", f"last {report['recent']:,}", "balanced"]
     has_areas = any(each["auc"] is not None for each in report["learners"])
     heads += ["AUC", "updates"] if has_areas else ["updates"]
     rows = []
@@ -215,11 +215,11 @@ def show(report: dict[str, Any]) -> None:
         rows.append([*cells, *area, f"{each['updates']:,}"])
     print_table(title, heads, rows)
     print_note(
-        f"The largest class has {percent(report['largest_class'])} of the rows; repeating the last "
-        f"label would be right for {percent(report['repeating'])}."
+        f"Baselines: predicting the largest class {percent(report['largest_class'])}, "
+        f"repeating the last label {percent(report['repeating'])}."
     )
     if report["weighted"]:
-        print_note("Weights of rows are for learning; in these counts each row is one.")
+        print_note("Sample weights are used for learning only; these counts are unweighted.")
     for each in report["learners"]:
         show_classes(each)
 
@@ -227,7 +227,7 @@ def show(report: dict[str, Any]) -> None:
 def show_classes(report: dict[str, Any]) -> None:
     """Recall and precision of one learner, if there are few classes."""
     if len(report["classes"]) <= MOST_LINES:
-        heads = ("class", "rows", "found", "predicted", "right")
+        heads = ("class", "rows", "recall", "predicted", "precision")
         rows = (
             (
                 str(each["label"]),
@@ -241,7 +241,7 @@ def show_classes(report: dict[str, Any]) -> None:
         print_table(report["algorithm"], heads, rows)
     if (label := only_answer(report)) is not None:
         print_note(
-            f"Beware: {report['algorithm']} says {label} of every row; "
+            f"Warning: {report['algorithm']} predicts {label} for every row; "
             "--class-weight balanced may help."
         )
 

@@ -28,22 +28,24 @@ if TYPE_CHECKING:
 
 Algorithm = Annotated[
     str,
-    typer.Option("--algorithm", "-a", help="The learner.", autocompletion=learner_options.complete),
+    typer.Option("--algorithm", "-a", help="Learner.", autocompletion=learner_options.complete),
 ]
 Settings = Annotated[
     list[str],
-    typer.Option("--set", "-s", metavar="NAME=VALUE", help="A parameter of the learner."),
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Parameter of the learner; repeatable."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 Classes = Annotated[
     str | None,
-    typer.Option(help="All labels, with commas; of a pipe, else those in its first block."),
+    typer.Option(
+        help="All labels, comma-separated (default for a pipe: those in its first block)."
+    ),
 ]
 ClassWeight = Annotated[
     str | None,
     typer.Option(
         metavar="WEIGHTS",
-        help="What rows of a class count: label=number, with commas, or balanced.",
+        help="Class weights: label=number, comma-separated, or balanced.",
     ),
 ]
 
@@ -51,17 +53,17 @@ ClassWeight = Annotated[
 @data.with_reading
 def fit(
     rows: data.Data,
-    algorithm: Algorithm = "amira",
+    algorithm: Algorithm = learner_options.DEFAULT,
     settings: Settings = [],  # noqa: B006
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="File to write the model to.")
     ] = None,
-    passes: Annotated[int, typer.Option(min=1, help="Times that all rows are presented.")] = 1,
+    passes: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 1,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File to go on from after a crash, or Ctrl-C.")
+        Path | None, typer.Option(help="File from which an interrupted run continues.")
     ] = None,
     every: Annotated[int | None, typer.Option(min=1, help="Rows between two checkpoints.")] = None,
-    test: Annotated[str | None, typer.Option(help="Data to test the model on.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test data.")] = None,
     classes: Classes = None,
     class_weight: ClassWeight = None,
     as_json: Json = False,
@@ -73,7 +75,7 @@ def fit(
         learner = learner_options.make(algorithm, settings)
         given_weights = None if class_weight is None else class_weights.parsed(class_weight)
         if every is not None and checkpoint is None:
-            misuse("--every says how often to write a --checkpoint, and there is none.")
+            misuse("--every needs --checkpoint.")
         others = (rows, test, reading.label, reading.weight)
         if model is not None:
             check_writable(model, unlike=(*others, checkpoint))
@@ -103,13 +105,16 @@ def fit(
             )
         except KeyboardInterrupt:
             if checkpoint is not None:
-                fail(f"interrupted; the same command goes on from {checkpoint}", code=INTERRUPTED)
+                fail(
+                    f"interrupted; run the same command to continue from {checkpoint}",
+                    code=INTERRUPTED,
+                )
             if model is None:
                 raise
             if not hasattr(learner, "classes_"):
                 fail("interrupted before anything was learned", code=INTERRUPTED)
             save(learner, model)
-            fail(f"interrupted; {model} holds what was learned so far", code=INTERRUPTED)
+            fail(f"interrupted; the model so far is in {model}", code=INTERRUPTED)
         report = summary(learner, source, time.perf_counter() - began)
         if model is not None:
             save(learner, model)
@@ -159,11 +164,11 @@ def show(report: dict[str, Any]) -> None:
     mistakes = report["mistakes"]
     lines: dict[str, str | None] = {
         "rows": f"{rows:,} in {duration(report['seconds'])}, {rate:,} rows/s" if rate else None,
-        "skipped": report["skipped"] and f"{report['skipped']:,} that could not be read",
-        "left out": report["left_out"] and f"{report['left_out']:,} of weight 0",
+        "skipped": report["skipped"] and f"{report['skipped']:,} unreadable rows",
+        "left out": report["left_out"] and f"{report['left_out']:,} rows of weight 0",
         "features": count(report["features"]),
         "classes": listed(report["classes"]),
-        "passes": f"{passes:,}" + (", nothing is left to learn" if report["converged"] else ""),
+        "passes": f"{passes:,}" + (", converged" if report["converged"] else ""),
         "mistakes": count(mistakes),
         "updates": count(report["updates"]),
     }
@@ -177,5 +182,5 @@ def show(report: dict[str, Any]) -> None:
         lines |= score_lines(report["test"])
     model = report.get("model")
     lines["model"] = model and f"{model}, {size(Path(model).stat().st_size)}"
-    hint = f"maxmargin predict {model} DATA" if model else "To keep the model, add --model FILE."
+    hint = f"maxmargin predict {model} DATA" if model else "Add --model FILE to save the model."
     print_report(f"{report['algorithm']}, learned from {report['data']}", lines, hint)

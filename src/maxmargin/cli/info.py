@@ -20,7 +20,7 @@ from maxmargin.cli.predict import Model
 
 
 def info(model: Model, as_json: Json = False) -> None:
-    """Say what MODEL is: learner, parameters, classes, updates, certificate."""
+    """Describe MODEL: learner, parameters, classes, updates, certificate."""
     with one_line_errors():
         from maxmargin.persistence import describe
 
@@ -32,7 +32,7 @@ def show(words: dict[str, Any]) -> None:
     learner, parameters = words.get("estimator"), words.get("parameters", {})
     title = f"{learner or 'no learner'}, a {words['kind']}"
     if learner and "classes" not in words:
-        title += " that has not learned yet"
+        title += ", not fitted yet"
     lines = {
         "steps": ", ".join([*words["steps"], str(learner)]) if words.get("steps") else None,
         "features": count(words.get("n_features")),
@@ -41,7 +41,7 @@ def show(words: dict[str, Any]) -> None:
         "updates": count(words.get("updates")),
         "components": count(words.get("components")),
         "rows kept": count(words.get("supports")),
-        "parameters": learner and (unusual(learner, parameters) or "all as by default"),
+        "parameters": learner and (unusual(learner, parameters) or "defaults"),
         "file": f"{words['file']}, {size(words['bytes'])}, by maxmargin {words['library']}",
     }
     if certificate := words.get("certificate"):
@@ -52,7 +52,7 @@ def show(words: dict[str, Any]) -> None:
 
 
 def unusual(name: str, parameters: dict[str, Any]) -> str:
-    """The parameters that are not as by default; all, of a learner that is not known here."""
+    """Parameters that differ from their defaults; all of them for a learner unknown here."""
     kind: Any = _registry.learner(name)
     usual = {} if kind is None else kind().get_params()
     return ", ".join(

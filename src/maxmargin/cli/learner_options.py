@@ -11,6 +11,8 @@ from maxmargin.cli.errors import in_words, misuse, nearest
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+# The learner of all commands, unless another is named.
+DEFAULT = "automargin"
 WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -77,7 +79,7 @@ def _parsed(setting: str, chosen: list[str]) -> tuple[str, str, Any]:
     if dot and (owner := _checked_name(owner)) not in chosen:
         misuse(f"--set {setting}: {owner} is not among the algorithms {', '.join(chosen)}.")
     if parameter == "max_iter":
-        misuse("a stream is read as often as fit --passes says: max_iter has no effect.")
+        misuse("max_iter has no effect on a stream: use fit --passes.")
     return owner, parameter, value_of(text.strip())
 
 

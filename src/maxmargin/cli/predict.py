@@ -16,31 +16,31 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 STOP = "stop"  # what --on-error says if the first row that cannot be read is an error
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by maxmargin.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
 
 
 def predict(
     model: Model,
     data: reading.Data,
     scores: Annotated[
-        bool, typer.Option("--scores", help="The score, or that of each class, behind the label.")
+        bool, typer.Option("--scores", help="Append the score, or the score of each class.")
     ] = False,
     proba: Annotated[
         bool,
-        typer.Option("--proba", help="The probability of each class, in their order, behind that."),
+        typer.Option("--proba", help="Append the probability of each class."),
     ] = False,
     sets: Annotated[
         bool,
-        typer.Option("--sets", help="The classes of the prediction set, by commas, behind that."),
+        typer.Option("--sets", help="Append the prediction set, comma-separated."),
     ] = False,
     on_error: Annotated[
         str,
-        typer.Option(metavar="TEXT", help="In place of rows that cannot be read; stop ends there."),
+        typer.Option(metavar="TEXT", help="Text to print for an unreadable row, or stop."),
     ] = "",
     format: reading.Format = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per row.")] = False,
 ) -> None:
-    """Print the class of each row of DATA, one line each; an empty one if it cannot be read."""
+    """Print the predicted class of each row of DATA; an empty line if a row is unreadable."""
     with one_line_errors():
         from maxmargin.persistence import load
 
@@ -52,12 +52,12 @@ def predict(
         if proba and not hasattr(learner, "predict_proba"):
             misuse(
                 f"--proba: this {type(learner).__name__} has no probabilities; online learners "
-                "have them if they are learned by maxmargin fit --set calibration=online."
+                "have them if fitted with maxmargin fit --set calibration=online."
             )
         if sets and getattr(learner, "coverage", None) is None:
             misuse(
                 f"--sets: this {type(learner).__name__} has no prediction sets; online learners "
-                "have them if they are learned by maxmargin fit --set coverage=0.9."
+                "have them if fitted with maxmargin fit --set coverage=0.9."
             )
         instead = '{"label": null}\n' if as_json else f"{printable(on_error)}\n"
         to_terminal, written, lost = sys.stdout.isatty(), 0, 0

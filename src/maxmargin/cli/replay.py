@@ -16,16 +16,17 @@ from maxmargin.cli.output import duration, percent, print_json, print_report
 
 def replay(
     log: Annotated[
-        Path, typer.Argument(metavar="DIR[/NAME]", help="The folder of maxmargin serve --keep-log.")
+        Path,
+        typer.Argument(metavar="DIR[/NAME]", help="Folder written by maxmargin serve --keep-log."),
     ],
-    algorithm: Algorithm = "amira",
+    algorithm: Algorithm = learner_options.DEFAULT,
     settings: Settings = [],  # noqa: B006
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="File to write the model to.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let another learner learn from past events: predict each row, then learn from it."""
+    """Evaluate a learner on logged events: predict each row, then learn from it."""
     with one_line_errors():
         require("msgspec", extra="serve")
         learner = learner_options.make(algorithm, settings)
@@ -37,7 +38,9 @@ def replay(
         began = time.perf_counter()
         one = Replay(log, learner)
         if one.first > 1:
-            complain(f"the log begins with event {one.first:,}: serve --keep-log keeps all.")
+            complain(
+                f"the log begins with event {one.first:,}: use serve --keep-log to keep all events."
+            )
         one.run()
         report = one.report() | {"seconds": round(time.perf_counter() - began, 3)}
         if model is not None:
@@ -59,9 +62,9 @@ def show(report: dict[str, Any]) -> None:
             f"{report['mistakes']:,} ({percent(1.0 - report['progressive_accuracy'])})"
         )
         right = percent(report["recent_progressive_accuracy"])
-        lines["lately"] = f"{right} right of the last 1,000 rows"
-        lines["guess"] = f"the largest class has {percent(report['largest_class'])}"
-        lines["loss"] = f"{report['loss']:.4f}, lately {report['recent_loss']:.4f}"
+        lines["recent"] = f"{right} accuracy on the last 1,000 rows"
+        lines["baseline"] = f"largest class: {percent(report['largest_class'])}"
+        lines["loss"] = f"{report['loss']:.4f}, recently {report['recent_loss']:.4f}"
         lines["drifts"] = ", ".join(f"{row:,}" for row in report["drifts"]) or None
     lines["model"] = report.get("model")
-    print_report(f"{report['algorithm']}, before it learned from each row", lines)
+    print_report(f"{report['algorithm']}, evaluated before learning from each row", lines)

@@ -11,14 +11,15 @@ MOST_LINES = 10  # classes with a line of their own
 
 def score_lines(report: dict[str, Any]) -> dict[str, str | None]:
     """The same for people: first what can be compared with a guess, then class by class."""
-    right, largest = report["accuracy"], report["largest_class"]
-    beside = f"{percent(right)} of {report['rows']:,} rows right; the largest class has "
-    lines: dict[str, str | None] = {"test": beside + percent(largest)}
+    accuracy, largest = percent(report["accuracy"]), percent(report["largest_class"])
+    lines: dict[str, str | None] = {
+        "accuracy": f"{accuracy} on {report['rows']:,} test rows; largest class: {largest}"
+    }
     if report["unknown_labels"]:
         example = report["unknown_label"]
-        rows = f"{report['unknown_labels']:,} rows have labels that were not learned"
+        rows = f"{report['unknown_labels']:,} rows have labels that the model does not know"
         lines["unknown"] = rows if example is None else f"{rows}, such as {example!r}"
-    balanced = f"{percent(report['balanced_accuracy'])} right, the mean over classes"
+    balanced = f"{percent(report['balanced_accuracy'])} mean recall over the classes"
     if report["auc"] is not None:
         balanced += f"; AUC {report['auc']:.4f}"
     if report["log_loss"] is not None:
@@ -27,11 +28,13 @@ def score_lines(report: dict[str, Any]) -> dict[str, str | None]:
     if len(report["classes"]) <= MOST_LINES:
         for each in report["classes"]:
             lines[f"  {each['label']}"] = (
-                f"{percent(each['recall'])} of {each['rows']:,} found; "
-                f"{percent(each['precision'])} of {each['predicted']:,} predicted right"
+                f"recall {percent(each['recall'])} of {each['rows']:,} rows; "
+                f"precision {percent(each['precision'])} of {each['predicted']:,} predictions"
             )
     if (label := only_answer(report)) is not None:
-        lines["beware"] = f"the model says {label} of every row; --class-weight balanced may help"
+        lines["warning"] = (
+            f"the model predicts {label} for every row; --class-weight balanced may help"
+        )
     return lines
 
 

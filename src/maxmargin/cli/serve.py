@@ -26,7 +26,7 @@ def serve(
         list[str] | None,
         typer.Argument(
             metavar="[[NAME=]MODEL]...",
-            help="Files of models; without any, those in the folder.",
+            help="Model files (default: the models in the folder).",
             show_default=False,
         ),
     ] = None,
@@ -38,41 +38,45 @@ def serve(
         typer.Option(
             "--algorithm",
             "-a",
-            help="Begin with nothing, by this learner.",
+            help="Start with a new learner of this kind (default with --classes: AutoMargin).",
             autocompletion=learner_options.complete,
         ),
     ] = None,
     settings: Settings = [],  # noqa: B006
-    classes: Annotated[str | None, typer.Option(help="All labels, with commas.")] = None,
+    classes: Annotated[str | None, typer.Option(help="All labels, comma-separated.")] = None,
     shadow: Annotated[
         list[str],
         typer.Option(
-            metavar="NAME=ALGORITHM[,PARAMETER=VALUE]...", help="A learner that learns along."
+            metavar="NAME=ALGORITHM[,PARAMETER=VALUE]...", help="Second learner, for comparison."
         ),
     ] = [],  # noqa: B006
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8765,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+    ] = 8765,
     token_file: Annotated[
         Path | None,
-        typer.Option(help=f"File with the token that requests must bring; else ${TOKEN}."),
+        typer.Option(help=f"File with the token that requests must send (default: ${TOKEN})."),
     ] = None,
     limit: Annotated[
         list[str],
-        typer.Option(metavar="NAME=NUMBER", help="One of the limits of maxmargin.serve.Limits."),
+        typer.Option(metavar="NAME=NUMBER", help="Set a limit of maxmargin.serve.Limits."),
     ] = [],  # noqa: B006
     keep_log: Annotated[
         bool, typer.Option("--keep-log", help="Keep all events, for maxmargin replay.")
     ] = False,
 ) -> None:
-    """Serve models that learn: over HTTP, and every event is kept."""
+    """Serve models over HTTP that learn from events and log every one of them."""
     with one_line_errors():
         require("starlette", "uvicorn", "httptools", "msgspec", extra="serve")
+        if algorithm is None and classes is not None and not models:
+            algorithm = learner_options.DEFAULT
         if algorithm is None and settings:
-            misuse("--set is for a learner that begins with nothing, by --algorithm.")
+            misuse("--set needs --classes with all labels: a model file has its own parameters.")
         if models and algorithm is not None:
-            misuse("pass either models to go on with, or --algorithm to begin with nothing.")
+            misuse("pass either model files or --algorithm, not both.")
         if algorithm is not None and classes is None:
-            misuse("a learner that begins with nothing needs all labels: --classes no,yes")
+            misuse("--algorithm needs --classes with all labels, such as --classes no,yes")
         learner = None if algorithm is None else learner_options.make(algorithm, settings)
         from maxmargin.serve import create_app
         from maxmargin.serve.auth import LOOPBACK, is_loopback
@@ -80,8 +84,8 @@ def serve(
         token = read_token(token_file)
         if token is None and not is_loopback(host):
             misuse(
-                f"anyone who reaches {host} could teach the models: give a token by --token-file "
-                f"or ${TOKEN}."
+                f"anyone who can reach {host} could change the models: set a token with "
+                f"--token-file or ${TOKEN}."
             )
         app = create_app(
             folder,
@@ -107,9 +111,9 @@ def loaded(models: list[str]) -> dict[str, Any]:
         if not equals:
             name, path = DEFAULT, each
             if len(models) > 1:
-                misuse(f"of several models each needs a name: NAME={each}")
+                misuse(f"name each of several models: NAME={each}")
         if name in found:
-            misuse(f"there are two models called {name}.")
+            misuse(f"two models are called {name}.")
         found[name] = load(path)
     return found
 
@@ -123,7 +127,7 @@ def parsed_shadows(texts: list[str]) -> dict[str, tuple[str, dict[str, Any]]]:
         if not (name and algorithm) or not all("=" in each for each in settings):
             misuse(f"--shadow takes name=algorithm,parameter=value,...; got {text!r}.")
         if name in found:
-            misuse(f"there are two shadows called {name}.")
+            misuse(f"two shadows are called {name}.")
         pairs = (each.split("=", 1) for each in settings)
         parameters = {key.strip(): learner_options.value_of(value.strip()) for key, value in pairs}
         found[name] = algorithm, parameters
@@ -156,7 +160,7 @@ def read_token(path: Path | None) -> str | None:
         return None
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable():
-        misuse("the token is empty, or has characters that no header can hold.")
+        misuse("the token is empty or contains characters that are not allowed in a header.")
     return token
 
 

@@ -34,21 +34,21 @@ def warmup(
     algorithms: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ALGORITHM]...", help="The learners; all, if none.", show_default=False
+            metavar="[ALGORITHM]...", help="Learners (default: all).", show_default=False
         ),
     ] = None,
     rows: Annotated[
         list[Form] | None,
-        typer.Option(help="Kind of rows; can be repeated. [default: both]", show_default=False),
+        typer.Option(help="Kind of rows; repeatable. [default: both]", show_default=False),
     ] = None,
     float32: Annotated[
-        bool, typer.Option("--float32", help="For rows in single precision, in place of double.")
+        bool, typer.Option("--float32", help="Compile for float32 rows instead of float64.")
     ] = False,
-    classes: Annotated[int, typer.Option(min=2, help="For two classes, or for more.")] = 2,
+    classes: Annotated[int, typer.Option(min=2, help="Compile for two classes, or for more.")] = 2,
     settings: Settings = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Compile learners now, so that their first use does not have to wait."""
+    """Compile learners ahead of their first use."""
     with one_line_errors():
         chosen = learner_options.make_all(algorithms or list(learner_options.names()), settings)
         from maxmargin._terminal import bar
@@ -61,7 +61,7 @@ def warmup(
             )
         folder = cache_folder()
         if folder is None:
-            fail("There is no folder to keep compiled code in: let MAXMARGIN_CACHE_DIR name one.")
+            fail("No folder for compiled code: set MAXMARGIN_CACHE_DIR.")
         report: dict[str, Any] = {"folder": str(folder), "learners": []}
         forms = list(dict.fromkeys(rows or Form))
         with bar("compiling", len(chosen), "learners") as advance:

@@ -309,7 +309,7 @@ class Client:
         try:
             found = json.loads(content, parse_constant=_not_json)
         except (ValueError, RecursionError):
-            raise _not_ours(self._host, "the answer is not JSON") from None
+            raise _not_ours(self._host, "the answer is not valid JSON") from None
         if not isinstance(found, dict):
             raise _not_ours(self._host, "the answer is not a JSON object")
         return found
@@ -539,7 +539,7 @@ def _check_whole(response: http.client.HTTPResponse) -> None:
 
 
 def _not_json(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def _seconds(retry_after: str | None) -> float:

@@ -14,7 +14,7 @@ from maxmargin.core.numba_backend import primitive
 @primitive
 def add_line(lines, c, j, amount, totals):  # type: ignore[no-untyped-def]
     """``totals += amount * lines[c, j]``."""
-    for e in range(totals.size):
+    for e in range(lines.shape[2]):
         totals[e] += lines[c, j, e] * amount
 
 
@@ -31,7 +31,7 @@ def push_confident(weights, variances, c, j, stop, x, steps, gains):  # type: ig
 @primitive
 def push_rooted(weights, variances, c, j, first, x, peak, steps, gains):  # type: ignore[no-untyped-def]
     """The same for those from ``first`` on, whose variances are roots in units of the peak."""
-    for e in range(first, steps.size):
+    for e in range(first, weights.shape[2]):
         variance = variances[c, j, e]
         along = variance * x
         weights[c, j, e] += steps[e] * along

@@ -243,3 +243,27 @@ def ascend(rows, numbers, targets, first, lines, sample_weight, penalty, xx, coe
             if after != before:
                 rows.add(i, weights, c, y * (after - before))
                 coefs[c, i] = after
+
+
+@Compiled
+def ascend_by_matrix(matrix, signs, goals, own, intercept, passes, coefs, outputs):  # type: ignore[no-untyped-def]
+    """Passes of coordinate ascent on the dual of rows whose kernel matrix is given, as `ascend`.
+
+    ``coefs``, none of them negative, and their ``outputs`` are changed. The intercept that outputs
+    begin with moves by ``intercept`` times the change of ``sum of y coefs``; that is taken into
+    account, but not added to the outputs. ``own`` is lambda over what a row counts.
+    """
+    bias = 0.0
+    for _ in range(passes):
+        for i in range(signs.size):
+            y, before = signs[i], coefs[i]
+            lacking = goals[i] - y * (outputs[i] + bias)
+            if lacking > 0.0 or before > 0.0:
+                whole = matrix[i, i] + own[i] + intercept
+                after = max(before + (lacking - own[i] * before) / whole, 0.0)
+                if after != before:
+                    coefs[i] = after
+                    change = y * (after - before)
+                    bias += intercept * change
+                    for k in range(signs.size):
+                        outputs[k] += change * matrix[i, k]

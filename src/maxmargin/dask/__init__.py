@@ -163,7 +163,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
                 client = distributed.default_client()
             except ValueError:
                 raise ClusterError(
-                    "There is no Dask client, and none is started here: make one by "
+                    "No Dask client is running, and none is started automatically: create one with "
                     "`from dask.distributed import Client; client = Client()`."
                 ) from None
         if not hasattr(client, "asynchronous"):
@@ -195,7 +195,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return _lazily(self._fitted(), "decision_function", X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> float:
-        """The share of rows that are predicted right, of rows as `fit` takes them."""
+        """The accuracy on rows as `fit` takes them."""
         local = self._fitted()
         executor = DaskExecutor(self._client(), self.patience)
         shards = _shards(executor, X, y, sample_weight, options)
@@ -204,7 +204,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
             shards = [shard._replace(schema=state.schema) for shard in shards]
         right, rows = executor.ask(Hits(local), executor.place(shards))
         if not rows:
-            raise ValueError("There are no rows to score, or none that counts.")
+            raise ValueError("There are no rows to score, or all have weight 0.")
         return right / rows
 
     def to_local(self) -> Any:

@@ -95,20 +95,20 @@ class OnlineClassifier(Incremental, Streamable, Watched):
     # ------------------------------------------------------------------------------------ learning
     @writing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from ``X``, ``y`` until nothing is left to learn, or for `max_iter` passes.
+        """Fit the learner to ``X``, ``y``: pass by pass, until convergence or `max_iter`.
 
-        Ctrl-C ends the fit after the rows in work; the model keeps what it has learned so far.
+        Ctrl-C ends the fit; the model keeps what it has learned so far.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
             float32 and float64 are read in place.
         y : array of shape (n_samples,)
-            Class labels, at least two different ones. Or, for rows with several labels, of shape
-            (n_samples, n_labels): 0 and 1, learned one-vs-rest, by linear models.
+            Labels of at least two classes. For multilabel targets, an array of 0 and 1 of shape
+            (n_samples, n_labels), which linear models learn one-vs-rest.
         sample_weight : array of shape (n_samples,), default=None
-            How often each row counts, see `docs/weights.md`; a row of weight 0 is none. By default
-            each counts once.
+            Sample weights, see `docs/weights.md`; rows of weight 0 are ignored. By default all
+            are 1.
 
         Returns
         -------

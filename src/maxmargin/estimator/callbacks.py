@@ -34,7 +34,7 @@ class Watched(CallbackSupportMixin):
     if with_callbacks is None:
 
         def set_callbacks(self, *callbacks: Any) -> Self:
-            """Attach callbacks to the learner, which needs scikit-learn 1.9.
+            """Attach callbacks to the learner; needs scikit-learn 1.9.
 
             Parameters
             ----------

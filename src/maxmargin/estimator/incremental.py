@@ -45,25 +45,24 @@ class Incremental(Predicting):
         *,
         grow: bool = False,
     ) -> Self:
-        """Learn from each row of ``X``, ``y`` once, in the order given.
+        """Learn from each row of ``X``, ``y`` once, in the given order.
 
-        Any way of cutting a stream into calls gives the same model, to the bit.
+        The model does not depend on how a stream is split into calls.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         classes : array of shape (n_classes,), default=None
-            All labels that can occur; needed in the first call.
+            All possible labels; required in the first call.
         sample_weight : array of shape (n_samples,), default=None
-            How often each row counts, see `docs/weights.md`; a row of weight 0 is none. By default
-            each counts once.
+            Sample weights, see `docs/weights.md`; rows of weight 0 are ignored. By default all
+            are 1.
         grow : bool, default=False
-            Accept columns that were not there before, whose weights start at 0, and, if the first
-            call was made with it, labels that were not known before. One more weight vector, of a
-            class that never occurs, is then learned along, and a new class continues it: so the
-            model is the one that would have known all columns and classes from the start. Several
-            classes must be learned one-vs-rest.
+            Accept new columns, whose weights start at 0, and, if the first call was made with it,
+            new labels. One spare weight vector, that of a class which never occurs, is then learned
+            as well, and a new class starts from it: the model is the one that would have known all
+            columns and classes from the start. Multiclass problems must be one-vs-rest.
 
         Returns
         -------
@@ -138,14 +137,14 @@ class Incremental(Predicting):
         Parameters
         ----------
         x : dict, pair (indices, values), or array of shape (n_features,)
-            The names in dicts get columns in the order in which they appear (`columns_`), and new
-            names new ones; text is an entry 1 of the column "name=text". With a kernel and
-            no budget, this is `partial_fit`.
+            Names in dicts are assigned columns in order of appearance (`columns_`); a text value is
+            an entry 1 in the column "name=text". With a kernel and no budget, this is
+            `partial_fit`.
         y : label
         w : float, default=1.0
-            How often the row counts, see `docs/weights.md`; 0 is no row.
+            Sample weight, see `docs/weights.md`; a row of weight 0 is ignored.
         classes : array of shape (n_classes,), default=None
-            All labels that can occur; needed in the first call, unless ``grow`` is set.
+            All possible labels; required in the first call, unless ``grow`` is set.
         grow : bool, default=False
             Accept new labels, see `partial_fit`.
 
@@ -219,7 +218,7 @@ class Incremental(Predicting):
         return one
 
     def predict_one(self, x: Row, *, classes: ArrayLike | None = None, grow: bool = False) -> Any:
-        """The class of a single row, as `learn_one` takes it; names without columns count as 0.
+        """Predict the class of a single row, as in `learn_one`; unknown names count as 0.
 
         Parameters
         ----------
@@ -255,7 +254,7 @@ class Incremental(Predicting):
             return one.predict(x)
 
     def decision_one(self, x: Row) -> Any:
-        """The score of a single row, as `learn_one` takes it: what `decision_function` gives it.
+        """The score of a single row, as in `learn_one`; see `decision_function`.
 
         Parameters
         ----------
@@ -324,5 +323,5 @@ class Incremental(Predicting):
     def columns_(self) -> Columns:
         features = named_features(self._fitted())
         if features.columns is None:
-            raise AttributeError("No row came as a dict.")
+            raise AttributeError("The learner has not seen any dicts.")
         return features.named_columns() or {}

@@ -6,6 +6,7 @@ import abc
 import operator
 from collections.abc import Callable
 from functools import lru_cache
+from importlib import metadata
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,11 +25,20 @@ from maxmargin.training.recipes import names_of
 from maxmargin.training.state import RECIPE, State
 from maxmargin.training.types import Tree
 
-DOCS = "https://maxmargin.example.invalid/docs"
 # Attributes that are made anew when needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer"}
 # Attributes that are set for scikit-learn, and not by learning.
 ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
+
+
+@lru_cache(maxsize=1)
+def documentation_site() -> str:
+    """The address of the documentation, as pyproject.toml gives it; empty if that is not known."""
+    try:
+        urls = metadata.metadata("maxmargin").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    return dict(url.split(", ", 1) for url in urls).get("Documentation", "")
 
 
 class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
@@ -36,9 +46,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
 
     # Documentation shows that of __init__, not that of __new__.
     __signature__ = SignatureOfInit()
-    # Where scikit-learn's pictures of estimators link to.
     _doc_link_module = "maxmargin"
-    _doc_link_template = f"{DOCS}/api/maxmargin.{{estimator_name}}.html"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     _state: State
@@ -90,6 +98,12 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
             self._checked_parameters = values
 
     @property
+    def _doc_link_template(self) -> str:  # type: ignore[override]
+        """Where scikit-learn's HTML representation of an estimator links to."""
+        site = documentation_site()
+        return f"{site}/api/maxmargin.{{estimator_name}}.html" if site else ""
+
+    @property
     def classes_(self) -> np.ndarray:
         return self._fitted().classes
 
@@ -108,15 +122,15 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        return _there(names_of(self._fitted()), "The rows had no names of features.")
+        return _there(names_of(self._fitted()), "The rows had no feature names.")
 
     @property
     def schema_(self) -> Tree:
-        return _there(self._fitted().schema, "The rows did not come from a source.")
+        return _there(self._fitted().schema, "The learner was not fitted from a source.")
 
     @property
     def recipe_(self) -> Any:
-        return _there(self._fitted().recipe, "The rows were not prepared by a recipe.")
+        return _there(self._fitted().recipe, "The learner has no recipe.")
 
     def without_recipe(self) -> Self:
         """A learner with the same state that takes prepared rows."""

@@ -51,7 +51,7 @@ class Exponents(Interval):
         return (
             f"{super().__str__()}, where the square of the p-norm is smooth, which the theorems "
             "need, and steps are exact up to rounding (below 2 use p=2, or PUMMA; for the infinity "
-            "norm use a large p, such as 2 ln(n_features); docs/theory.md says what is lost)"
+            "norm use a large p, such as 2 ln(n_features); see docs/theory.md)"
         )
 
 
@@ -161,114 +161,110 @@ def _quoted(value: str | None) -> str:
 
 SCALING = """\
 scaling : {{"columns"}} or None, default={default}
-        With "columns", each column is measured by its largest absolute value so far, the present
-        row included: a column in other units then gives the same predictions, up to rounding. With
-        None columns are taken as they are."""
+        With "columns", each column is divided by its largest absolute value so far, including the
+        present row: the units of a column do not change predictions, up to rounding. With None,
+        columns are used as they are."""
 
 AVERAGE = """\
 average : bool, default=False
-        Predict by the mean of the weights over all trials, at the cost of one more vector. On rows
-        that cannot be separated it is far better than any weights on the way: with 5 % of wrong
-        labels 94 instead of 86 to 89 % right (Perceptron, PassiveAggressive, AMIRA, Relaxation,
-        DirectionalPerceptron, NORMA on 20 000 Gaussian rows), on Adult 84.4 instead of 81.4 to
-        83.3. It is no better where steps shrink by themselves (ALMA). With p = 2, without a budget
-        and without pairs."""
+        Predict with the mean of the weights over all trials, at the cost of one more vector. On
+        inseparable rows it is far better than the last weights: with 5 % wrong labels, the accuracy
+        is 94 instead of 86 to 89 % (Perceptron, PassiveAggressive, AMIRA, Relaxation,
+        DirectionalPerceptron, NORMA on 20 000 Gaussian rows), and on Adult 84.4 instead of 81.4 to
+        83.3 %. It does not help where steps shrink by themselves (ALMA). Needs p = 2, no budget and
+        no pairs."""
 
 MULTICLASS = """\
 multiclass : {"ovr", "1-best"}, default="ovr"
         With more than two classes: one independent problem per class against the rest, or one
-        weight vector per class, all learned together from the lead of a row's class over its
-        highest rival."""
+        weight vector per class, learned jointly from the lead of a row's class over its highest
+        rival."""
 
 BUDGET = """\
 budget : int, default=None
-        How many rows are kept at most, in a kernel's space (also that of the linear kernel).
-        Memory is then allocated once and does not grow. Several classes have so many rows each
-        where they are learned one-vs-rest, and in all where they are learned together. See
-        `docs/budgets.md`.
+        Maximum number of support vectors, with any kernel (also the linear one). Memory is
+        allocated once and does not grow. The budget holds for each class if they are learned
+        one-vs-rest, and for all of them if they are learned jointly. See `docs/budgets.md`.
     on_full : {"oldest", "random", "project"}, default="oldest"
-        What happens to a row that is one too many. "oldest": all coefficients shrink and the oldest
-        row is forgotten, as in `Forgetron`. "random": any row is forgotten. "project": the row is
-        projected onto the span of those that are kept, as in `Projectron`."""
+        What to do when the budget is exceeded. "oldest": all coefficients shrink and the oldest
+        support vector is removed, as in `Forgetron`. "random": a random one is removed. "project":
+        the new row is projected onto the span of the others, as in `Projectron`."""
 
 SHARED_PARAMETERS = """\
 fit_intercept : bool, default={fit_intercept}
-        Learn an intercept, unless said otherwise as the weight of one more coordinate that every
-        example has.
+        Learn an intercept, by default as the weight of a constant coordinate of every row.
     intercept_scaling : float or "max", default=1.0
-        The value of that coordinate, from 1e-50 to 1e50. "max" takes the largest norm of the
-        training rows, in `fit` only.
+        The value of that coordinate, from 1e-50 to 1e50. "max" is the largest norm of the training
+        rows, in `fit` only.
     soft_margin : float, default=0.0
-        The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it is
+        The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it equals
         ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of
-        its own, sqrt(lambda), which makes any data separable; margins and certificates are about
-        the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit`
-        takes each row for a new one. 0, or from 1e-100 to 1e100.
+        its own, sqrt(lambda), which makes any data separable; margins and certificates concern the
+        rows with that coordinate. In `fit`, a row keeps its coordinate in every pass; `partial_fit`
+        treats each row as a new one. 0, or from 1e-100 to 1e100.
     kernel : {{"linear", "poly", "rbf", "precomputed"}} or callable, default={kernel}
-        As in :class:`~sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
-        "precomputed", `fit` takes the square matrix of kernel values, and predictions take those
-        with all training rows. A callable gets two arrays of rows. Both must satisfy Mercer's
-        condition: be symmetric, and positive semidefinite. Certificates presuppose it, and so they
-        do of "poly" with a negative `coef0`, which violates it.
+        As in :class:`~sklearn.svm.SVC`; "linear" learns the weights of the features. With
+        "precomputed", `fit` takes the square matrix of kernel values, and predictions take the
+        kernel values with all training rows. A callable takes two arrays of rows. Both must satisfy
+        Mercer's condition: be symmetric and positive semidefinite. Certificates presuppose it;
+        "poly" with a negative `coef0` violates it.
     gamma : {{"scale", "first", "auto"}} or float, default={gamma}
         For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
-        is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only; "first"
-        divides it by the variance v of the first row's values (1 if they are all the same), as
-        ``(n_features v + 1) / (n_features + 1)``, which a stream has, too.
+        is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only; "first",
+        which works on streams, divides it by ``(n_features v + 1) / (n_features + 1)`` for the
+        variance v of the first row's values (1 if they are all equal).
     degree : int, default=3
         For "poly".
     coef0 : float, default=0.0
         For "poly".
     cache_size : float, default=200.0
-        The most memory for kernel values that `fit` keeps, in MB.
+        Maximum memory for kernel values in `fit`, in MB.
     kernel_dtype : {{"auto", "float32", "float64", "tf32", "bfloat16"}}, default="auto"
-        How kernel values are computed; coefficients and outputs are float64. "auto" is float32 for
-        float32 rows and from 5000 training rows on. That rounds kernel values by some 1e-7 of the
-        largest, so an update that is nearly due may come or not. On a GPU "tf32" and "bfloat16"
-        round rows to 11 and 8 bits, for speed.
+        Precision of kernel values; coefficients and outputs are float64. "auto" is float32 for
+        float32 rows and from 5000 training rows on. That rounds kernel values by about 1e-7 of the
+        largest, which may decide borderline updates. On a GPU, "tf32" and "bfloat16" round rows to
+        11 and 8 bits, for speed.
     device : {{"cpu", "cuda"}}, default="cpu"
-        Where kernel values are computed. "cuda" needs a GPU and CuPy, another kernel than "linear"
-        (but on a budget), and dense rows; arrays of CuPy stay where they are. What was learned on
-        one device can go on on the other; where there is nothing to compute on it, `fit` refuses
-        it, and a fitted learner to be told of it.
+        Where kernel values are computed. "cuda" needs a GPU and CuPy, a kernel other than "linear"
+        (except on a budget), and dense rows; CuPy arrays stay on the device. A model can be moved
+        from one device to the other.
     max_iter : int, default={max_iter}
-        Passes over the data that `fit` makes at most; 1 is one plain pass.
+        Maximum number of passes over the data in `fit`; 1 is one plain pass.
     n_iter_no_change : int, default={n_iter_no_change}
-        Let `fit` give up when the second half of its passes makes hardly fewer mistakes (by less
-        than a fifth) than the first half, as it is on rows that cannot be separated. This is the
-        least number of passes in each half; each has 100 000 rows at least. A warning says what was
-        proved: see `docs/noisy.md`. With None it never gives up: on separable rows it ends by
-        itself, given enough `max_iter`.
+        Stop `fit` early if the second half of its passes makes hardly fewer mistakes (by less than
+        a fifth) than the first half, as happens on inseparable rows. This is the minimum number of
+        passes in each half, which has at least 100 000 rows. A warning reports what was proved: see
+        `docs/noisy.md`. None disables the rule: on separable rows, `fit` converges, given enough
+        `max_iter`.
     tol : float, default=None
         Stop `fit` as soon as the margin is certified to be at least ``1 - tol`` of the best
         possible one.
     shuffle : bool, default=True
-        Present the rows in a new random order in each pass of `fit`.
+        Shuffle the rows before each pass of `fit`.
     random_state : int, RandomState instance or None, default=None
-        Determines the orders.
+        Seed of the shuffling.
     warm_start : bool, default=False
-        Let `fit` start from the weights of the last fit.
+        Start `fit` from the weights of the last fit.
     class_weight : dict or "balanced", default=None
-        How often rows of each class count, by its label; "balanced" gives all classes the same
-        total, in a stream by the rows so far. Weights of rows are multiplied by it. What a weight
-        means is in `docs/weights.md`: with a soft margin lambda, that of a row of weight s is
-        ``lambda / s``; without, its step is that of the row s times. A learner whose steps do not
-        depend on weights refuses it.
+        Class weights by label; "balanced" gives all classes the same total weight, on a stream that
+        of the rows so far. They multiply sample weights. The effect of a weight s is described in
+        `docs/weights.md`: with a soft margin, lambda becomes ``lambda / s``; without one, a step is
+        that of the row repeated s times. Learners whose steps do not depend on weights refuse them.
     n_jobs : int, default=None
-        On how many threads `fit` learns the problems of several classes, one-vs-rest, or of several
-        labels, with the linear kernel and without a budget or calibration. None is 1, unless a
-        :obj:`joblib.parallel_config` says otherwise, and -1 is all processors. The model is the
-        same, to the bit.
+        Number of threads over which `fit` distributes the one-vs-rest problems of several classes
+        or labels, with the linear kernel and without a budget or calibration. None means 1 unless
+        in a :obj:`joblib.parallel_config` context; -1 means all processors. The model does not
+        depend on it.
     verbose : int, default=0
-        Show a progress bar during `fit`, if on a terminal.
+        Show a progress bar during `fit`, on a terminal.
     calibration : {{"online"}}, default=None
-        With "online" there are probabilities, `predict_proba`: a sigmoid of the score, learned
-        from the scores that rows had before they were learned from. No row is held out. It is for
-        streams, and for `fit` with ``max_iter=1``: see `docs/probabilities.md`.
+        With "online", `predict_proba` is available: a sigmoid of the score, fitted to the scores
+        that rows had before they were learned. No rows are held out. For streams, and for `fit`
+        with ``max_iter=1``: see `docs/probabilities.md`.
     coverage : float, default=None
-        The share of rows whose label is to be in its prediction set, such as 0.9: then there is
-        `predict_set`. The share is kept on any stream, drift included, up to a bound that is
-        proved (`coverage_`). For streams, and for `fit` with ``max_iter=1``: see
+        Target coverage of prediction sets, such as 0.9: the share of rows whose label is in the
+        set. `predict_set` is then available. The coverage holds on any stream, also under drift, up
+        to a proved bound (`coverage_`). For streams, and for `fit` with ``max_iter=1``: see
         `docs/guarantees.md`.
 
     Attributes
@@ -276,24 +272,25 @@ fit_intercept : bool, default={fit_intercept}
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Weights; one row for two classes, one row per class for more. Only with the linear kernel.
     support_, support_vectors_, dual_coef_
-        With another kernel: the numbers of the rows that count, these rows, and their coefficients,
-        one line for each problem.
+        With another kernel: the indices of the support vectors, the support vectors, and their
+        coefficients, one line per problem.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         The labels; for two classes the second is the positive one.
     certificate_ : Certificate
-        The margin reached on the training data, and a proved bound on the best possible one.
+        The margin attained on the training data, and a proved bound on the best possible one.
     n_iter_ : int
-        Passes made by the last `fit`.
+        Number of passes of the last `fit`.
     n_updates_, n_mistakes_ : int
-        Updates (of all problems together) and mistakes made while learning.
+        Number of updates (of all problems together) and mistakes made while learning.
     converged_ : bool
-        Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
+        Whether `fit` ended with a pass without updates, or with the certificate that `tol` asks
+        for.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     coverage_ : Coverage
         With `coverage`: the target, the share of rows so far whose label was in its set, and the
-        proved bound on their distance.
+        proved bound on their difference.
     columns_ : dict
-        The columns of features that came by their names, in dicts (see `learn_one`)."""
+        Columns of the features that were named in dicts (see `learn_one`)."""

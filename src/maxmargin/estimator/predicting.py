@@ -97,9 +97,9 @@ class Predicting(BaseLearner):
         return as_scores(self._scored(X)[1])
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """The class of each row; a score of exactly 0 counts as positive.
+        """Predict the class of each row; a score of exactly 0 counts as positive.
 
-        Where rows can have several labels, an array of 0 and 1 with a column for each.
+        For multilabel targets, an array of 0 and 1 with a column per label.
         """
         return self._classes_for(self.decision_function(X))
 
@@ -117,14 +117,14 @@ class Predicting(BaseLearner):
     @if_calibrated
     @reading
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """The probability of each class, with ``calibration="online"`` (`MaxMargin`: ``"loo"``).
+        """Predict probabilities, with ``calibration="online"`` (`MaxMargin`: ``"loo"``).
 
         For two classes Platt's sigmoid of the score; for more, those of one class against the rest,
-        normalised. Where rows can have several labels, the probability of each label. See
+        normalised. For multilabel targets, the probability of each label. See
         `docs/probabilities.md`.
 
-        `predict` goes by the scores, not by these: it may name another class where two are nearly
-        as likely.
+        `predict` uses the scores, not these probabilities: it may return another class if two are
+        nearly equally likely.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Predicting(BaseLearner):
     @if_calibrated
     @reading
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
-        """The logarithms of `predict_proba`, to full precision also of small probabilities."""
+        """Predict logarithms of probabilities, to full precision even if they are small."""
         state, scores = self._scored(X)
         odds = self._log_odds(state, scores)
         if state.multilabel:
@@ -182,7 +182,7 @@ class Predicting(BaseLearner):
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
-                f"This {type(self).__name__} has learned from no row since calibration="
+                f"This {type(self).__name__} has not learned from any row since calibration="
                 f"{self.__trainer__().options.calibration!r} was set: its scores have no "
                 "probabilities yet."
             )
@@ -192,7 +192,7 @@ class Predicting(BaseLearner):
     @if_covering
     @reading
     def predict_set(self, X: ArrayLike) -> np.ndarray:
-        """Which classes are in the prediction set of each row, with ``coverage``.
+        """Predict sets of classes, with ``coverage``.
 
         The label of the next row that is learned from is in its set for the share ``coverage`` of
         all rows, up to the bound in `coverage_`, on any stream. A set may have several classes, or
@@ -230,8 +230,8 @@ class Predicting(BaseLearner):
         coverage = self.__trainer__().options.coverage
         if state.sets is None or state.sets.target[0] != coverage:
             raise NotFittedError(
-                f"This {type(self).__name__} has learned from no row since coverage={coverage} was "
-                "set: there are no prediction sets yet."
+                f"This {type(self).__name__} has not learned from any row since "
+                f"coverage={coverage} was set: there are no prediction sets yet."
             )
         return state.sets
 

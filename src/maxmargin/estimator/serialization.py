@@ -19,6 +19,7 @@ from maxmargin.models.budget_policies import Projecting
 from maxmargin.models.build import build
 from maxmargin.models.devices import products_on
 from maxmargin.models.expert_model import ExpertModel
+from maxmargin.models.fourier_model import shapes_of_weights
 from maxmargin.models.kernel_model import KernelModel
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -142,8 +143,8 @@ def _one_from(
 ) -> Model:
     # Before memory is allocated for these lengths.
     if spec.mixture:
-        shape = problems, width + 1, len(spec.mixture)
-        _check_shape(leaves, "space.columns.weights", shape)
+        for path, shape in shapes_of_weights(spec, problems, width).items():
+            _check_shape(leaves, path, shape)
     elif spec.kernel == "linear" and spec.on_full is None:
         _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
     elif private:
@@ -207,7 +208,7 @@ def _filled(blank: Model, leaves: Tree) -> Model:
     if isinstance(model, LinearModel):
         _check_linear(model)
     elif isinstance(model, ExpertModel):
-        _check_mixture(model.space.mixture)
+        _check_mixture(model.linear().mixture)
     proved = getattr(model, "_bounds", None)
     if proved is not None and proved.shape != (model.verdicts(),):
         raise Misfit("bounds: there is not one for each problem")

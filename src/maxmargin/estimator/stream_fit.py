@@ -1,4 +1,4 @@
-"""Learning from a source of any size, in constant memory, and going on after a crash."""
+"""Learning from a source of any size, in constant memory, with resumption after a crash."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ class Streamable(BaseLearner):
         every: int | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Learn from a source of any size, in constant memory, in the order in which it comes.
+        """Learn from a source of any size, in constant memory and in its order.
 
-        Each row is learned from as by `partial_fit`; reading goes on meanwhile. Learning begins
-        anew, unless `warm_start` is set. With a checkpoint, a process that dies at any moment,
-        started again with the same arguments, ends with the model, to the bit, that it would have
-        had; Ctrl-C writes one more checkpoint.
+        Each row is learned as by `partial_fit`, while further rows are read. Learning starts from
+        scratch, unless `warm_start` is set. With a checkpoint, a process that died at any moment
+        and is started again with the same arguments ends with the same model, to the bit, as an
+        uninterrupted one; Ctrl-C writes a checkpoint.
 
-        Rows have the weights that the source gives them, which are the ``sample_weight`` of
-        `partial_fit`: from the column ``weight`` of a table, behind the label in svmlight text
-        (``label:weight column:value ...``), or beside the labels of arrays and iterables.
+        Sample weights come from the source: from the column ``weight`` of a table, behind the label
+        in svmlight text (``label:weight column:value ...``), or beside the labels of arrays and
+        iterables.
 
         Parameters
         ----------
         source : path, "-", or anything else that `maxmargin.streams.open` takes, or its result
         passes : int, default=1
-            Times that all rows are presented; fewer if a pass brings no update any more or, with
-            `tol`, if the margin is certified (which takes another look at all rows).
+            Maximum number of passes. Learning stops earlier if a pass makes no update or, with
+            `tol`, if the margin is certified (which takes another pass).
         classes : array of shape (n_classes,), default=None
-            All labels that can occur. By default those that do; of a pipe, those in its first
+            All possible labels. By default those in the data; for a pipe, those in its first
             block.
-        recipe : Recipe, or transformer of scikit-learn, default=None
-            Prepares the rows, see `maxmargin.streams.Recipe`. The learner keeps it (`recipe_`), and
-            takes raw rows from then on.
+        recipe : Recipe, or scikit-learn transformer, default=None
+            Prepares the rows, see `maxmargin.streams.Recipe`. The learner stores it (`recipe_`)
+            and takes raw rows from then on.
         checkpoint : path, default=None
-            File to note down the state in, and to go on from if it is there.
+            File for the state; if it exists, the run continues from it.
         every : int, default=None
-            Write a checkpoint after so many rows, at the next end of a block; by default, after
-            half a minute.
+            Rows between checkpoints, rounded up to the end of a block; by default, one is written
+            every half minute.
         progress : bool, default=None
-            Show a bar on a terminal? By default, if `verbose` is set.
+            Show a progress bar on a terminal. By default, if `verbose` is set.
 
         Returns
         -------

@@ -79,7 +79,7 @@ def labelled(blocks: Iterable[Block], name: str) -> Iterator[tuple[Any, Any, Any
         if block.X.shape[1] != width:
             raise OptionError(
                 f"{name}, before row {block.end.row:,}: rows have become wider; "
-                "say the number of columns with ",
+                "set the number of columns with ",
                 Option("n_features", ""),
                 ".",
             )

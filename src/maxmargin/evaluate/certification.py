@@ -1,8 +1,11 @@
-"""How good is a linear classifier on given rows? By its margin, and what no other can exceed."""
+"""How good is a linear classifier on given rows? By its margin or the objective of a support vector
+machine, and what no other can exceed.
+"""
 
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,16 +14,20 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.algorithms.pumma import PUMMA
-from maxmargin.certificates import Certificate, geometric_margins
+from maxmargin.certificates import Certificate, geometric_margins, hinge_bounds
 from maxmargin.certificates.bounds import rounding_of_products
+from maxmargin.certificates.scalar_bounds import soft_margin_of_square
+from maxmargin.core import newton_passes
 from maxmargin.core.row_scans import lowest_outputs
-from maxmargin.core.rows import NO_TAIL
+from maxmargin.core.rows import NO_TAIL, Tail
 from maxmargin.evaluate.last_step import last_step
 from maxmargin.models.linear_model import as_rows
+from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training import inputs
 from maxmargin.training.protocol import trainer_of
-from maxmargin.training.sample_weights import counted
+from maxmargin.training.sample_weights import counted, weights_of_classes
 
 
 def certify(
@@ -29,6 +36,8 @@ def certify(
     y: Any,
     *,
     sample_weight: Any = None,
+    loss: str | None = None,
+    soft_margin: float | None = None,
     tol: float = 0.01,
     max_iter: int = 1000,
     verbose: int = 0,
@@ -38,6 +47,11 @@ def certify(
     Works for every fitted linear classifier with ``coef_``, ``intercept_`` and ``classes_``, also
     for one from another library. Nothing is taken on trust: the margin is measured on the rows
     given, and the bound is proved afresh from them by running `PUMMA`.
+
+    With `loss` the certificate is about the objective of a support vector machine, which has a
+    meaning for rows that cannot be separated too: it is the one that `MaxMargin` would have with
+    the weights of ``clf``, see `docs/certificates.md`. For the hinge loss the ratio is a proved
+    lower bound on the optimum over the value that ``clf`` reaches.
 
     Of a pipeline, the last step is certified, on the rows as the steps before it transform them:
     margin and bound are distances in the space that the last step sees (after a StandardScaler, in
@@ -51,12 +65,20 @@ def certify(
     y : array of shape (n_samples,)
         Labels; each class of ``clf`` must occur.
     sample_weight : array of shape (n_samples,), default=None
-        Rows of weight 0 are left out. A margin is the least of all others, whatever they weigh.
+        Rows of weight 0 are left out. A margin is the least of all others, whatever they weigh; in
+        an objective a row counts its weight, times that of its class if ``clf`` has `class_weight`.
+    loss : {"hinge", "squared_hinge"}, default=None
+        Certify the objective with this loss, not the margin. The intercept is not part of the
+        norm, as in `SVC`; `LinearSVC` minimises a slightly different objective, in which it is.
+    soft_margin : float, default=None
+        The lambda of the objective, with `loss`. By default that of ``clf``: `soft_margin_` of
+        `MaxMargin`, ``1 / (2 C)`` of `SVC` and `LinearSVC`.
     tol : float, default=0.01
-        Effort: the bound is within this fraction of the best margin if ``max_iter`` passes are
-        enough.
+        Effort: the bound is within this fraction of the best margin, or objective, if ``max_iter``
+        passes are enough.
     max_iter : int, default=1000
-        Passes over the data at most. With fewer passes the bound is weaker, never wrong.
+        Passes over the data at most; with `loss`, Newton steps. With fewer the bound is weaker,
+        never wrong.
     verbose : int, default=0
         Show a progress bar, if on a terminal.
 
@@ -80,7 +102,18 @@ def certify(
     >>> pipeline = make_pipeline(MaxAbsScaler(), MaxMargin(soft_margin=0.0))
     >>> print(certify(pipeline.fit(X, y), X, y))
     margin 0.499995, certified to be at least 100.00 % of the best possible (at most 0.5)
+
+    The objective of a support vector machine, on rows that cannot be separated:
+
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+    >>> machine = SVC(kernel="linear", C=1.0).fit(X, y)
+    >>> bool(certify(machine, X, y, loss="hinge", tol=1e-4).ratio > 0.999)
+    True
     """
+    if loss not in (None, "hinge", "squared_hinge"):
+        raise ValueError(f"loss must be 'hinge', 'squared_hinge' or None, got {loss!r}.")
+    if soft_margin is not None and loss is None:
+        raise ValueError("soft_margin has a meaning with loss='hinge' or 'squared_hinge' only.")
     check_is_fitted(clf)
     clf, X = last_step(clf, X)
     if not hasattr(clf, "coef_"):
@@ -90,15 +123,14 @@ def certify(
     intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])
     has_intercept = bool(getattr(clf, "fit_intercept", True)) or bool(np.any(intercept))
 
-    prover = PUMMA(
-        delta=tol, fit_intercept=has_intercept, max_iter=max_iter, random_state=0, verbose=verbose
-    )
-    X, _ = inputs.check_X(trainer_of(prover).options, X)
+    effort: Any = {"fit_intercept": has_intercept, "max_iter": max_iter, "verbose": verbose}
+    X, _ = inputs.check_X(trainer_of(PUMMA(**effort)).options, X)
     if X.shape[1] != coef.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
     y = inputs.check_y(y, X.shape[0], multilabel=True)
+    weights = np.ones(y.shape[0])
     if sample_weight is not None:
-        X, y, *_ = counted(X, y, sample_weight)
+        X, y, weights, _ = counted(X, y, sample_weight)
     codes = inputs.class_codes(y, clf.classes_)
     if y.ndim == 2:
         inputs.classes_of(y)  # no label may be the same in all rows
@@ -115,16 +147,91 @@ def certify(
             f"certify needs one weight vector per class (one-vs-rest), got {coef.shape[0]} for "
             f"{clf.classes_.size} classes."
         )
+    prover: PUMMA | MaxMargin
+    targets = inputs.as_targets(codes, clf.classes_.size)
+    if loss is None:
+        prover = PUMMA(delta=tol, random_state=0, **effort)
+        margins = _margins(X, targets, coef, intercept)
+        given = {}
+    else:
+        class_weight = getattr(clf, "class_weight", None)
+        if class_weight is not None and y.ndim == 1:
+            weights = (
+                weights * weights_of_classes(class_weight, clf.classes_, codes, weights)[codes]
+            )
+        penalty = _penalty(clf, soft_margin)
+        prover = MaxMargin(loss=loss, soft_margin=penalty, tol=tol, **effort)
+        margins = _objectives(X, targets, coef, intercept, weights, penalty, loss)
+        given = {"sample_weight": weights}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        proved = prover.fit(X, codes).certificate_
-
-    rows = as_rows(X, NO_TAIL)
-    targets = inputs.as_targets(codes, clf.classes_.size)
-    weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(problems)]))
-    lowest, rounding = np.empty(problems), rounding_of_products(weights)
-    lowest_outputs(rows, targets, weights, np.ascontiguousarray(intercept), rounding, lowest)
+        proved = prover.fit(X, codes, **given).certificate_
     each = proved.classes or (proved,)
-    margins = geometric_margins(lowest, weights, X.shape[1])
     sums = [one.evidence for one in each]  # for `merge`
     return Certificate.weakest(margins, np.array([one.bound for one in each]), sums)
+
+
+def _margins(X: Any, targets: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """The geometric margins of hyperplanes, at least."""
+    weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(intercept.size)]))
+    lowest, rounding = np.empty(intercept.size), rounding_of_products(weights)
+    rows, intercept = as_rows(X, NO_TAIL), np.ascontiguousarray(intercept)
+    lowest_outputs(rows, targets, weights, intercept, rounding, lowest)
+    return geometric_margins(lowest, weights, X.shape[1])
+
+
+def _objectives(
+    X: Any,
+    targets: Any,
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    sample_weight: np.ndarray,
+    penalty: float,
+    loss: str,
+) -> np.ndarray:
+    """What certificates hold for the values of the objective that hyperplanes reach, at least."""
+    weights = np.ascontiguousarray(np.column_stack([coef, intercept]))
+    rows, count = as_rows(X, Tail(1.0, 0.0)), sample_weight.size
+    numbers, squares = (
+        np.arange(count, dtype=np.int32 if count < 2**31 else np.int64),
+        np.empty(count),
+    )
+    newton_passes.squares(rows, numbers, squares)
+    radius, margins = float(np.sqrt(squares.max())), np.empty(intercept.size)
+    out, first = np.empty((1, count)), np.zeros(1, np.int64)
+    for c, w in enumerate(coef):
+        newton_passes.signed_outputs(rows, numbers, targets, c, first, weights[c : c + 1], out)
+        lacking = np.maximum(1.0 - out[0], 0.0)
+        extent = float(np.linalg.norm(weights[c])) * radius + 1.0
+        given: Any = {
+            "square": float(w @ w),
+            "losses": float(sample_weight @ (lacking if loss == "hinge" else lacking**2)),
+            "total_weight": float(sample_weight.sum()),
+            "error": ROUNDING * (w.size + 16.0) * extent,
+            "rows": numbers.size + w.size,
+            "penalty": penalty,
+        }
+        if loss == "hinge":
+            margins[c] = hinge_bounds.as_margin(hinge_bounds.highest_value(**given))
+        else:
+            margins[c] = soft_margin_of_square(**given)
+    return margins
+
+
+def _penalty(clf: Any, soft_margin: float | None) -> float:
+    """The lambda of the objective."""
+    if soft_margin is None:
+        from sklearn.svm import SVC, LinearSVC
+
+        if isinstance(clf, MaxMargin):
+            soft_margin = clf.soft_margin_
+        elif isinstance(clf, SVC | LinearSVC):
+            soft_margin = 0.5 / clf.C
+        else:
+            raise ValueError(
+                f"loss needs soft_margin, which {type(clf).__name__} does not have: pass a number "
+                "above 0, 1 / (2 C) for the C of a support vector machine."
+            )
+    if not (isinstance(soft_margin, Real) and float(soft_margin) > 0.0):
+        raise ValueError(f"soft_margin must be a number above 0, got {soft_margin!r}.")
+    return float(soft_margin)

@@ -141,7 +141,7 @@ class ProgressiveDisplay:
         Parameters
         ----------
         ax : matplotlib axes, or a pair of them, default=None
-            A pair has mistakes above and recent accuracy below, as by default; one has the accuracy
+            A pair (the default) has mistakes above and recent accuracy below; one has the accuracy
             alone.
         window : int, default=1000
             Rows that the accuracy is about.

@@ -74,7 +74,7 @@ def _metric(given: Any) -> tuple[str, Metric]:
     if hasattr(given, "update") and hasattr(given, "get"):
         return type(given).__name__, ByUpdates(given)
     if not callable(given):
-        raise ValueError(f"metrics: {given!r} is no name, no function and no metric of river.")
+        raise ValueError(f"metrics: expected a name, a function or a river metric, got {given!r}.")
     name = getattr(given, "__name__", None) or str(given)
     takes = [
         each
@@ -101,7 +101,7 @@ def _named(name: str) -> Metric:
     if f"neg_{name}" in names:
         return ByScorer(lambda classes: get_scorer(f"neg_{name}"), -1.0)
     close = get_close_matches(name, names, n=3) or ["accuracy", "balanced_accuracy", "roc_auc"]
-    raise ValueError(f"metrics: there is no metric {name!r}; there is {' or '.join(close)}.")
+    raise ValueError(f"metrics: unknown metric {name!r}; did you mean {' or '.join(close)}?")
 
 
 def _log_loss_scorer(classes: np.ndarray) -> Any:

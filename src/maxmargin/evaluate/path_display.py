@@ -104,7 +104,7 @@ class PathDisplay:
         Parameters
         ----------
         ax : matplotlib axes, or a pair of them, default=None
-            A pair has errors above and losses below, as by default; one has the errors alone.
+            A pair (the default) has errors above and losses below; one has the errors alone.
 
         Returns
         -------

@@ -73,7 +73,7 @@ class Progress:
     set_sizes: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.wrong.size:,} rows, {100.0 * self.accuracy:.2f} % right>"
+        return f"<{self.name}: {self.wrong.size:,} rows, {100.0 * self.accuracy:.2f} % accuracy>"
 
     @property
     def accuracy(self) -> float:
@@ -118,7 +118,7 @@ class Progress:
         -------
         dict
             ``rows``, ``mistakes``, ``accuracy``; ``largest_class``, the share of the largest class,
-            and ``repeating``, what one gets right who says the label of the row before;
+            and ``repeating``, the accuracy of repeating the last label;
             ``balanced_accuracy``; ``auc`` for two classes; ``classes``, with ``recall`` and
             ``precision`` of each; ``confusion``; ``weighted``.
 
@@ -244,49 +244,46 @@ def progressive(
     window: int | None = None,
     on_drift: str | Detector | Drift | None = None,
 ) -> Progress | list[Progress]:
-    """Let one or more learners predict each row of a stream before they learn from it.
+    """Evaluate learners on a stream: predict each row, then learn from it.
 
-    ``clf.predict`` followed by ``clf.partial_fit``, row by row, would make the same mistakes. A
-    learner that has seen nothing yet has the score 0 for every class.
+    The mistakes are those of ``clf.predict`` followed by ``clf.partial_fit``, row by row. A learner
+    without any row yet has the score 0 for every class.
 
     Parameters
     ----------
     clf : estimator or list of estimators
-        Anything with `predict` and `partial_fit`. They are trained in place, going on from what
-        they know; learners of this library work in compiled blocks. Of several learners each row is
-        read once.
+        Any estimators with `predict` and `partial_fit`. They are trained in place, from their
+        present state; learners of this library run in compiled blocks. Each row is read once for
+        all learners.
     stream : array or CSR matrix of shape (n_samples, n_features), source, path, or iterable
-        A source is what `streams.open` gives, and a path is opened by it. An iterable gives pairs
-        (X, y) of blocks of rows, or of a row as a dict and its label, or triples with weights
-        behind.
+        Sources come from `streams.open`, which also opens paths. An iterable yields blocks (X, y),
+        or pairs of a dict and its label, or triples with weights.
     y : array of shape (n_samples,), default=None
         The labels, if ``stream`` is a matrix.
     step : int, default=1000
-        Write down the counts after so many rows each time.
+        Rows between two records.
     delay : int, default=0
-        Labels arrive late: row i is learned from before row ``i + delay`` is predicted. (0 and 1
-        are the same, as in river.)
+        Delay of labels: row i is learned before row ``i + delay`` is predicted. (0 and 1 are the
+        same, as in river.)
     classes : array, default=None
-        All labels that can occur; needed for iterables, unless the learner knows them.
+        All possible labels; required for iterables, unless the learner knows them.
     sample_weight : array of shape (n_samples,), default=None
-        How often each row counts when it is learned from, if ``stream`` is a matrix. Predictions
-        count once each, whatever their rows weigh; a row of weight 0 is predicted, and not learned
-        from.
+        Sample weights for learning, if ``stream`` is a matrix. Each prediction counts once,
+        whatever its weight; a row of weight 0 is predicted, but not learned.
     metrics : list, dict, or one metric, default=None
-        What to follow beside the mistakes, by names of scikit-learn's scorers ("balanced_accuracy",
-        "roc_auc", "f1_macro", "log_loss", ...), as functions of ``y_true`` and ``y_pred``, as
-        scorers, or as metrics of river. A dict gives them names. Those of predicted classes take a
-        few milliseconds at each checkpoint; those of scores keep up to ten million rows, and go
-        through all of them at each checkpoint; those of probabilities let learners go row by row.
+        Further metrics: names of scikit-learn scorers ("balanced_accuracy", "roc_auc", "f1_macro",
+        "log_loss", ...), functions of ``y_true`` and ``y_pred``, scorers, or river metrics. A dict
+        assigns names. Metrics of predicted classes take a few milliseconds per record; metrics of
+        scores keep up to ten million rows and process all of them for each record; metrics of
+        probabilities make learners run row by row.
     window : int, default=None
-        The rows that ``recent_metrics`` are about; by default ``step``.
+        Number of rows for ``recent_metrics``; by default ``step``.
     on_drift : "alarm", drift detector or Drift, default=None
-        With "alarm" drifts are reported whose probability of being false is bounded, by a
-        `DriftAlarm` on the scores of frozen copies of the learner; the learner goes on as it is.
-        A detector, one of river's or like one, is updated with 1 for each row predicted wrong, and
-        0 for others; when it detects a drift, the learner begins anew. A `Drift` has more to choose
-        from: to begin anew from the last rows, to let the next ones count more, or to do anything
-        else.
+        With "alarm", drifts are reported with a bounded probability of a false alarm, by a
+        `DriftAlarm` on the scores of frozen copies of the learner; the learner is not changed. A
+        detector, such as one of river's, is updated with 1 for each misclassified row and 0 for the
+        others; when it detects a drift, the learner is reset. A `Drift` offers other actions: reset
+        and learn the last rows again, give the next rows more weight, or call a function.
 
     Returns
     -------

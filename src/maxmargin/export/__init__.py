@@ -1,4 +1,4 @@
-"""Learners for other runtimes: graphs of ONNX."""
+"""Export of learners to ONNX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
 def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
-    """A fitted learner as a graph of ONNX, which predicts without this library.
+    """Convert a fitted learner to an ONNX model, which predicts without this library.
 
     Inputs:
 

@@ -20,7 +20,7 @@ NOTHING = -1e300
 @singledispatch
 def outputs(formula: Any, graph: Graph, rows: str) -> str:
     """A matrix with a column for each problem, made by nodes of the graph."""
-    raise TypeError(f"{type(formula).__name__} is no formula.")
+    raise TypeError(f"{type(formula).__name__} is not a formula.")
 
 
 @outputs.register
@@ -80,6 +80,9 @@ def _of_votes(formula: Votes, graph: Graph, rows: str) -> str:
 
 @outputs.register
 def _of_mixtures(formula: MixedPlanes, graph: Graph, rows: str) -> str:
+    if formula.angles is not None:
+        angles = graph("MatMul", rows, formula.angles)
+        rows = graph("Concat", rows, graph("Cos", angles), graph("Sin", angles), axis=1)
     problems, experts, features = formula.weights.shape
     weights = formula.weights.reshape(problems * experts, features)
     planes = graph("Add", graph("MatMul", rows, weights.T), formula.intercepts.ravel())

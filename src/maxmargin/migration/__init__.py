@@ -24,7 +24,7 @@ SAME = "fit_intercept", "max_iter", "shuffle", "random_state", "class_weight", "
 
 
 def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
-    """A fitted linear classifier of scikit-learn as a learner that goes on where it stopped.
+    """Convert a fitted scikit-learn linear classifier to a learner that continues from its weights.
 
     The learner has the same weights and predicts the same, and `partial_fit` goes on from there by
     its own rule. Certificates are about the rows to come; `certify` is for others.

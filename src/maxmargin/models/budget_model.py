@@ -231,8 +231,8 @@ class BudgetModel(SupportModel):
         """The same rows: weights are only for steps here."""
         if sample_weight is not None and self.ridge > 0.0:
             raise ValueError(
-                "Weights act by the soft margin where there is one, and on a budget they cannot: "
-                "use soft_margin=0, or no budget."
+                "Sample weights cannot be combined with a soft margin on a budget: use "
+                "soft_margin=0, or no budget."
             )
         return points
 

@@ -31,6 +31,19 @@ def outputs_of_all(rows, space, found):  # type: ignore[no-untyped-def]
             found[i, c] = space.output(rows, i, c)
 
 
+def new_expert_space(
+    kinds: tuple[str, ...], experts: int, problems: int, width: int
+) -> ExpertSpace:
+    """Linear experts of these kinds at w = 0, and a mixture of so many experts in all."""
+    confident = len(kinds) - kinds.count(ROOTED)
+    sizes = {"problems": problems, "coordinates": width + 1, "linear": len(kinds)}
+    scales = np.zeros(len(kinds), np.int64)
+    scales[:confident] = [SCALES.index(kind) for kind in kinds[:confident]]
+    columns = blank(ExpertColumns, sizes, confident=confident, scales=scales, width=width)
+    sizes["experts"], mixture = experts, new_mixture(problems, experts)
+    return blank(ExpertSpace, sizes, columns=columns, mixture=mixture)
+
+
 class ExpertModel(Model):
     """One mixture of linear experts for each problem.
 
@@ -48,22 +61,20 @@ class ExpertModel(Model):
 
     def __init__(self, spec: ModelSpec, problems: int, width: int, tail: Tail) -> None:
         self.spec, self.tail, self.tally, self.unsettled = spec, tail, new_tally(), False
-        experts, confident = len(spec.mixture), len(spec.mixture) - spec.mixture.count(ROOTED)
-        sizes = {"problems": problems, "coordinates": width + 1, "experts": experts}
-        scales = np.zeros(experts, np.int64)
-        scales[:confident] = [SCALES.index(kind) for kind in spec.mixture[:confident]]
-        columns = blank(ExpertColumns, sizes, confident=confident, scales=scales, width=width)
-        mixture = new_mixture(problems, experts)
-        self.space = blank(ExpertSpace, sizes, columns=columns, mixture=mixture)
+        self.space = new_expert_space(spec.mixture, len(spec.mixture), problems, width)
+
+    def linear(self) -> ExpertSpace:
+        """The linear experts, with the mixture of all."""
+        return self.space
 
     def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Rows:
         return as_rows(X, self.tail)
 
     def problems(self) -> int:
-        return self.space.updates_made.size
+        return self.linear().updates_made.size
 
     def width(self) -> int:
-        return self.space.columns.width
+        return self.linear().columns.width
 
     # ------------------------------------------------------------------------------------ learning
     def begin_fit(self, rows: Any) -> None:
@@ -79,7 +90,7 @@ class ExpertModel(Model):
         return self.twin()
 
     def streaming(self, rows: int, alone: bool = False) -> ExpertModel:
-        size, width = self.space.columns.weights.size, self.width()
+        size, width = self.linear().columns.weights.size, self.width()
         is_small = size <= max(MOST_COPIED_WEIGHTS, rows * width)
         return self.twin() if rows > 1 and is_small and not alone else self
 
@@ -94,7 +105,7 @@ class ExpertModel(Model):
     ) -> None:
         present(rows, targets, order, rule, self.space, self.tally, trace)
 
-    def view(self) -> ExpertSpace:
+    def view(self) -> Any:
         """What gives outputs, in buffers of its own."""
         return array_fields.own_buffers(self.space)
 
@@ -103,11 +114,11 @@ class ExpertModel(Model):
 
     # ----------------------------------------------------------------------------- what was learned
     def updates(self) -> int:
-        return int(self.space.updates_made.sum())
+        return int(self.linear().updates_made.sum())
 
     def is_finite(self) -> bool:
         """Weights that are not show in the outputs, and so in the sigmoids of these."""
-        mixture = self.space.mixture
+        mixture = self.linear().mixture
         numbers = mixture.weights, mixture.slopes, mixture.offsets
         return all(bool(np.isfinite(each).all()) for each in numbers)
 
@@ -118,7 +129,7 @@ class ExpertModel(Model):
         return found
 
     def formula(self, features: int) -> MixedPlanes:
-        mixture, columns = self.space.mixture, self.space.columns
+        mixture, columns = self.linear().mixture, self.linear().columns
         weights = columns.weights[:, : min(features, columns.width)]
         return MixedPlanes(
             weights=np.swapaxes(weights, 1, 2).copy(),

@@ -21,10 +21,16 @@ from maxmargin.core.loop import learn
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import NO_TRACE, Trace
-from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
+from maxmargin.kernels.functions import (
+    KERNELS,
+    LARGEST_ROUNDING,
+    MOST_DENSE_VALUES,
+    Kernel,
+    UserKernel,
+)
 from maxmargin.kernels.growable_array import appended, growable_of
 from maxmargin.kernels.kernel_lines import between
-from maxmargin.kernels.points import Points
+from maxmargin.kernels.points import Points, library_of
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
 from maxmargin.models.base import Model, new_tally
 from maxmargin.models.joint_model import new_joint_space
@@ -45,11 +51,18 @@ LOST_IN_FIT = 1e-6
 
 
 def kernel_for(
-    spec: ModelSpec, X: Any, products: Products, *, whole: bool, exact: bool = False
+    spec: ModelSpec,
+    X: Any,
+    products: Products,
+    *,
+    whole: bool,
+    exact: bool = False,
+    sample_weight: np.ndarray | None = None,
 ) -> tuple[Kernel, Points]:
     """The kernel that is asked for, and the rows as it takes them.
 
-    ``whole`` says that there are no other rows; ``exact`` makes float64 of "auto".
+    ``whole`` says that there are no other rows; ``exact`` makes float64 of "auto". With weights of
+    rows, the variance of "scale" is that of rows which are there so many times.
     """
     kind: type[Kernel] = KERNELS[spec.kernel] if isinstance(spec.kernel, str) else UserKernel
     if kind.only_in_fit:
@@ -60,7 +73,7 @@ def kernel_for(
     if gamma == "auto":
         gamma = 1.0 / X.shape[1]
     elif gamma == "scale":
-        spread = variance(X)
+        spread = variance(X, sample_weight)
         gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
     elif gamma == "first":
         # The variance of few values says little: one more value with a variance of 1 is assumed.
@@ -90,8 +103,19 @@ def kernel_for(
     return kernel_in(np.float64)
 
 
-def variance(X: Any) -> float:
-    """Of all entries, as in `sklearn.svm.SVC`."""
+def variance(X: Any, sample_weight: np.ndarray | None = None) -> float:
+    """Of all entries, as in `sklearn.svm.SVC`; each row counts its weight."""
+    if sample_weight is not None and (sample_weight != sample_weight[0]).any():
+        shares: Any = sample_weight / (sample_weight.sum() * X.shape[1])
+        if sparse.issparse(X):
+            return float((shares @ X.multiply(X)).sum() - (shares @ X).sum() ** 2)
+        shares = library_of(X).asarray(shares)
+        mean = float((shares @ X).sum())
+        total, step = 0.0, max(1, MOST_DENSE_VALUES // max(1, X.shape[1]))
+        for start in range(0, X.shape[0], step):
+            part = slice(start, start + step)
+            total += float((shares[part] @ (X[part] - mean) ** 2).sum())
+        return total
     if sparse.issparse(X):
         return float(X.multiply(X).mean() - X.mean() ** 2)
     return float(X.var())

@@ -15,6 +15,11 @@ No kernel matrix is made. Lines of it are kept for rows with coefficients, as ma
 memory for; the others are computed again in each round. A round multiplies each line once, by the
 coefficients of all classes. The first rounds are made with small samples of the rows.
 
+Where that is exact enough, lines are kept in float32, each value computed in float64 and rounded
+once. So with ``u = 2**-24`` the sum ``sum_j K_ij beta_j`` changes by at most
+``u sum_j |K_ij| |beta_j|``, which certificates take into account: products are made in float64, and
+those of the absolute values give the sums on the right. Systems are factorised in float32 then.
+
 All arrays of one number for each row and class are where products are made: on a device, if there
 is one.
 """
@@ -26,16 +31,21 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrs
 
 from maxmargin.certificates import hinge_bounds
 from maxmargin.certificates.bounds import RELATIVE_SLACK
 from maxmargin.certificates.scalar_bounds import soft_margin_of_square
+from maxmargin.core import newton_passes
 from maxmargin.core.rows import Tail
-from maxmargin.kernels.functions import Kernel, finite_diagonal
+from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.models.blas_threads import one_thread
+from maxmargin.models.hessian import cholesky
 from maxmargin.models.kernel_model import KernelModel, PairKernelModel
+from maxmargin.models.leave_one_out import remainders_of_products
+from maxmargin.models.newton_lines import KEPT, Lines
 from maxmargin.models.newton_solver import (
     FALL,
     FIRST_MU,
@@ -48,6 +58,7 @@ from maxmargin.models.newton_solver import (
     NOTHING,
     PATIENCE,
     ROUNDS,
+    SMALL,
     STEPS_PER_ROUND,
 )
 from maxmargin.models.spec import ModelSpec
@@ -58,16 +69,18 @@ SAMPLES, LEAST_SHARE = (1000, 4000, 16000), 1.5
 SAMPLE_RATIO, SAMPLE_STEPS = 0.9, 8
 # The first mu of the hinge loss, over lambda, where nothing is known yet.
 WIDEST_MU = 20.0
-# Shares of the memory: for lines that are kept, for rows as products take them, for other lines.
-KEPT, FACTORS, PASSING = 0.65, 0.15, 0.15
 # Samples use lines of all rows where memory is there for that share of them.
 SHARED = 0.5
-# Columns that are computed at a time where rows are not kept as products take them.
-COLUMNS = 2048
-# Lines that are copied at a time.
-TILE = 64
+# Where that share of the active rows has no coefficients yet, passes of dual ascent come first.
+LOOSE, PASSES = 0.05, 3
 # Conjugate gradients stop when the residual is that much smaller, or after so many.
 RESIDUAL, MOST_GRADIENTS = 1e-4, 500
+# Lines are in float32 where nothing closer than that is to be certified, ...
+LEAST_NARROW_TOL = 3e-4
+# ... and lambda is at least that much, beside the largest value.
+LEAST_NARROW_PENALTY = 0.01
+# How much rounding to float32 changes a value, relatively; a little more than 2**-24.
+NARROW = 6.0e-8
 # With so many rows at most one thread multiplies: see `models.newton_solver`.
 ONE_THREAD = 4096
 
@@ -97,6 +110,32 @@ class KernelTask(NamedTuple):
     hinge: bool
     cache_bytes: float
 
+    @property
+    def is_small(self) -> bool:
+        """Is one thread of BLAS as good as more?"""
+        return self.points.size() <= ONE_THREAD
+
+    def parts(self, problems: int) -> list[slice]:
+        """Which of so many problems are solved together: all."""
+        return [slice(0, problems)]
+
+    def newton(self, part: slice) -> KernelNewton:
+        """The steps for all problems."""
+        return KernelNewton(self)
+
+    def positive(self, numbers: np.ndarray, part: slice) -> np.ndarray:
+        """Are these rows positive ones? One line for each of the problems."""
+        return np.asarray(self.signs[numbers, part].T > 0.0)
+
+    def spread(self, numbers: np.ndarray) -> float:
+        """The mean squared distance of these rows from their mean, in the kernel's space."""
+        some = self.points.take(numbers)
+        mean, middle = (
+            self.kernel.diagonal(some).mean(),
+            self.products.gram(self.kernel, some, some).mean(),
+        )
+        return max(float(mean - middle), 1e-14 * float(mean), 1e-300)
+
 
 class KernelSolution(NamedTuple):
     """Coefficients of rows, of shape (problems, rows), and what is known of them.
@@ -112,11 +151,15 @@ class KernelSolution(NamedTuple):
     reached: np.ndarray
     active: list[np.ndarray]
 
+    @property
+    def weights(self) -> np.ndarray:
+        """Coefficients, with the intercept last."""
+        return np.column_stack([self.coefs, self.intercepts])
+
 
 def solve(task: KernelTask, advance: Callable[..., None]) -> KernelSolution:
     """The hyperplanes of all problems."""
-    finite_diagonal(task.kernel, task.points)
-    with one_thread() if task.points.size() <= ONE_THREAD else nullcontext():
+    with one_thread() if task.is_small else nullcontext():
         return KernelNewton(task).run(advance)
 
 
@@ -146,124 +189,6 @@ def fitted_model(
     return model
 
 
-def inverse_diagonal(system: np.ndarray, intercept: bool) -> np.ndarray:
-    """The diagonal of the inverse of ``system``, or of it with a border of ones if there is an
-    intercept, but for the last entry."""
-    inverse = np.linalg.inv(system)
-    if not intercept:
-        return np.diagonal(inverse).copy()
-    ones = inverse.sum(axis=1)
-    return np.diagonal(inverse) - ones**2 / ones.sum()
-
-
-class Lines:
-    """Lines of the kernel matrix of some rows, as many as memory is there for.
-
-    Attributes
-    ----------
-    values : the lines that are kept, each of all rows of the sample
-    places : of each row, the number of its line, or -1
-    """
-
-    def __init__(self, task: KernelTask, points: Points) -> None:
-        self.kernel, self.products = task.kernel, task.products
-        size, memory = points.size(), task.cache_bytes
-        self.points = self.products.kept(self.kernel, points, FACTORS * memory)
-        self.whole = self.points.factors is not None or not self.products.keeps_lines
-        line = 8.0 * max(size, 1)
-        self.capacity = int(min(size, KEPT * memory // line))
-        self.at_once = int(max(16, min(PASSING * memory // line, 4096)))
-        self.values = self.products.xp.empty((self.capacity, size))
-        self.places, self.kept = np.full(size, -1), np.empty(0, np.int64)
-        self.extent = size
-
-    def compute(self, numbers: np.ndarray, out: Any) -> None:
-        """The lines of these rows, in ``out``."""
-        some = self.points.take(numbers)
-        if self.whole:
-            self.products.values_in(self.kernel, some, self.points, out)
-            return
-        for start in range(0, self.extent, COLUMNS):
-            part = slice(start, start + COLUMNS)
-            self.products.values_in(self.kernel, some, self.points.take(part), out[:, part])
-
-    def keep(self, numbers: np.ndarray) -> None:
-        """Keep the lines of these rows, as far as there is memory; others make place for them."""
-        new = numbers[self.places[numbers] < 0]
-        first = self.kept.size
-        if first + new.size > self.capacity:
-            new = self._replaced(numbers, new)
-        new = new[: self.capacity - first]
-        for start in range(0, new.size, self.at_once):
-            some = new[start : start + self.at_once]
-            there = slice(first + start, first + start + some.size)
-            if self.products.keeps_lines and self.whole and 4 * self.kept.size >= self.extent:
-                self._complete(some, self.values[there])
-            else:
-                self.compute(some, self.values[there])
-            self.places[some] = np.arange(there.start, there.stop)
-            self.kept = np.concatenate([self.kept, some])
-
-    def _replaced(self, numbers: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Put new lines in the place of those that are not needed; the rows that are left."""
-        free = self.capacity - self.kept.size
-        stale = np.flatnonzero(~np.isin(self.kept, numbers))[: new.size - free]
-        for start in range(0, stale.size, self.at_once):
-            there = stale[start : start + self.at_once]
-            some = new[start : start + there.size]
-            out = self.products.xp.empty((some.size, self.extent))
-            self.compute(some, out)
-            self.values[self.products.index(there)] = out
-            self.places[self.kept[there]], self.places[some] = -1, there
-            self.kept[there] = some
-        return new[stale.size :]
-
-    def _complete(self, numbers: np.ndarray, out: np.ndarray) -> None:
-        """`compute`, with the values that are there already: the matrix is symmetric."""
-        others = np.flatnonzero(self.places < 0)
-        values = np.empty((numbers.size, others.size))
-        self.products.values_in(
-            self.kernel, self.points.take(numbers), self.points.take(others), values
-        )
-        for start in range(0, numbers.size, TILE):
-            part = slice(start, start + TILE)
-            out[part, self.kept] = self.values[: self.kept.size, numbers[part]].T
-            out[part, others] = values[part]
-
-    def times(self, used: np.ndarray, weights: Any) -> Any:
-        """The kernel matrix times ``weights``, whose lines are those of the rows ``used``."""
-        xp, index = self.products.xp, self.products.index
-        places = self.places[used]
-        there = np.flatnonzero(places >= 0)
-        full = xp.zeros((self.kept.size, weights.shape[1]))
-        full[index(places[there])] = weights[index(there)]
-        sums = self.values[: self.kept.size].T @ full
-        missing = np.flatnonzero(places < 0)
-        for start in range(0, missing.size, self.at_once):
-            some = missing[start : start + self.at_once]
-            out = xp.empty((some.size, self.extent))
-            self.compute(used[some], out)
-            sums += out.T @ weights[index(some)]
-        return sums
-
-    def between(self, some: np.ndarray) -> Any:
-        """The kernel matrix of these rows."""
-        xp, index = self.products.xp, self.products.index
-        places, columns = self.places[some], index(some)
-        there, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
-        if not missing.size:
-            return self.values[index(places)[:, None], columns[None, :]]
-        out = xp.empty((some.size, some.size))
-        out[index(there)] = self.values[index(places[there])[:, None], columns[None, :]]
-        few = self.points.take(some)
-        for start in range(0, missing.size, self.at_once):
-            part = missing[start : start + self.at_once]
-            values = xp.empty((part.size, some.size))
-            self.products.values_in(self.kernel, few.take(part), few, values)
-            out[index(part)] = values
-        return out
-
-
 class KernelNewton:
     """The steps for all problems.
 
@@ -275,7 +200,11 @@ class KernelNewton:
     signs, goals, slack : of these rows
     coefs, outputs, bias : where the problems are
     penalty, limit : mu, and the slack from which losses grow linearly
+    lower : did the last full step lower the objective?
     age, mass : steps since outputs were computed as such, and the largest sum of coefficients
+    is_narrow : are lines in float32?
+    reach : of each problem, with ``r_i = sum_j |K_ij| |beta_j|`` or more, the root of
+        ``sum_i s_i r_i**2``, and ``sum_i |beta_i| r_i``
     """
 
     def __init__(self, task: KernelTask) -> None:
@@ -288,28 +217,59 @@ class KernelNewton:
         self.bias, self.ratio, self.age = np.zeros((3, problems))
         diagonal = task.kernel.diagonal(task.points)[self.everything]
         self.largest = float(diagonal.max(initial=0.0))
-        self.steps, self.limit = 0, np.inf
+        self.steps, self.limit, self.lower = 0, np.inf, np.ones(problems, bool)
         self.lines: Any = None
-        self.shares_lines = KEPT * task.cache_bytes >= SHARED * 8.0 * size**2
+        # Errors of outputs are to be small beside lambda times the coefficients.
+        wide = self.is_hard or self.is_hinge or task.tol < LEAST_NARROW_TOL
+        wide = wide or task.penalty < LEAST_NARROW_PENALTY * self.largest or size**2 <= SMALL
+        nonnegative = task.kernel.is_nonnegative and task.products.keeps_lines
+        self.is_narrow = nonnegative and not wide
+        self.reach = np.zeros((2, problems))
+        self._choose_sharing()
         # 0.01 of the mean square is small beside the squared distances of rows.
         self.full_penalty = task.penalty or max(0.01 * float(diagonal.mean()), 1e-300)
         if self.is_hinge:
             self.full_penalty, self.limit = WIDEST_MU * task.penalty, 0.5 * WIDEST_MU
 
+    def _choose_sharing(self) -> None:
+        line = (4.0 if self.is_narrow else 8.0) * self.task.signs.shape[0]
+        whole = line * self.task.signs.shape[0]
+        self.shares_lines = KEPT * self.task.cache_bytes >= SHARED * whole
+
     def run(self, advance: Callable[..., None]) -> KernelSolution:
+        self.start()
+        return self.finish(advance)
+
+    def start(self, weights: np.ndarray | None = None) -> None:
+        """Come near with samples of the rows; or start from these coefficients and intercepts."""
         task = self.task
-        for sample in self._samples():
+        if weights is not None:
+            self.all_coefs[:], self.bias[:] = weights[:, :-1].T, weights[:, -1]
+        for sample in self._samples() if weights is None else ():
             self._begin(sample)
             self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_, **__: None)
             self._leave()
             if self.is_hinge:
                 self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
         self._begin(None)
+
+    def finish(self, advance: Callable[..., None]) -> KernelSolution:
+        """Steps with all rows."""
         if self.is_hard or self.is_hinge:
             self._multiply(advance)
         else:
-            self._descend(task.max_iter, 1.0 - task.tol, advance)
+            self._descend(self.task.max_iter, 1.0 - self.task.tol, advance)
+        if self.is_narrow and self.steps < self.task.max_iter and not self.reached.all():
+            self._widen()
+            self._descend(self.task.max_iter - self.steps, 1.0 - self.task.tol, advance)
         return self._solution()
+
+    def _widen(self) -> None:
+        """Go on with lines in float64."""
+        self._leave()
+        self.is_narrow, self.lines = False, None
+        self._choose_sharing()
+        self._begin(None)
 
     def _samples(self) -> list[np.ndarray]:
         """Random rows, growing, each sample in the next; none with hard margins."""
@@ -337,7 +297,9 @@ class KernelNewton:
         apart = sample is not None and not self.shares_lines
         self.numbers: Any = sample if apart else slice(None)
         counts, points = counts[self.numbers], task.points
-        self.lines = Lines(task, points.take(sample) if apart else points)
+        points = points.take(sample) if apart else points
+        dtype = np.float32 if self.is_narrow else np.float64
+        self.lines = Lines(task.kernel, points, self.products, task.cache_bytes, dtype)
         self.signs = here(np.ascontiguousarray(task.signs[self.numbers]))
         self.rest, self.counts = here(counts > 0.0)[:, None], here(counts)[:, None]
         self.goals = self.xp.ones(self.signs.shape)
@@ -364,10 +326,11 @@ class KernelNewton:
     def _descend(self, most: int, wanted: float, advance: Callable[..., None]) -> None:
         """Steps until the ratio of each problem is as ``wanted``, or nothing is left to gain."""
         final = self.share == 1.0
+        exact = final and self.everything.size**2 <= SMALL
         lowest = np.full(self.bias.size, np.inf)
         idle = np.zeros(self.bias.size, int)
         for _ in range(most):
-            self._step()
+            moved = self._step()
             self._measure()
             self.steps += final
             if final:
@@ -377,7 +340,8 @@ class KernelNewton:
                 now < (1.0 - GAIN) * lowest[self.open], 0, idle[self.open] + 1
             )
             lowest[self.open] = np.minimum(lowest[self.open], now)
-            self.open = self.open[(self.ratio[self.open] < wanted) & (idle[self.open] < PATIENCE)]
+            unsolved = (self.ratio[self.open] < wanted) | (exact and moved)
+            self.open = self.open[unsolved & (idle[self.open] < PATIENCE)]
             if not self.open.size:
                 return
 
@@ -415,39 +379,95 @@ class KernelNewton:
     def _solutions(
         self, groups: Iterable[list[int]], chosen: np.ndarray, ridges: np.ndarray, aims: Any
     ) -> Iterator[tuple[int, np.ndarray, Any, Any]]:
-        """Of each problem its number, the rows in its system, and what `_solved` gives.
+        """Of each problem its number and the rows in its system ``K + diag(ridges)``, and the
+        inverse of this times the aims, and times ones.
 
         Problems of a group have the same rows, as all have in the first step.
         """
-        index = self.products.index
+        systems = []
         for group in groups:
             active = np.flatnonzero(chosen[:, group[0]])
             if not active.size:
                 yield from ((k, active, None, None) for k in group)
-                continue
-            rows, columns = index(active), index(np.array(group))
-            found = self._solved(active, ridges[active], aims[rows[:, None], columns[None, :]])
+            elif active.size > self.products.most_factorised:
+                given = self.products.here(ridges[active]), self._sides(group, active, aims)
+                yield from _columns(group, active, self._gradients(active, *given))
+            else:
+                systems.append((group, active))
+        solved = self.products.each_solved(
+            [active.size for _, active in systems],
+            lambda n: self._system(*systems[n], ridges, aims),
+        )
+        for (group, _), (active, found) in zip(systems, solved, strict=True):
+            for more in (1.0, 64.0):  # times what rounding may have made of a zero eigenvalue
+                if found is None:
+                    found = self._solved_again(group, active, ridges, aims, more)
             if found is None:
                 raise ValueError(
                     "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
                     "satisfies Mercer's condition."
                 )
-            yield from ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
+            yield from _columns(group, active, found)
 
-    def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any) -> Any:
-        """``(K + diag(ridges))^-1`` times the aims, and times ones."""
-        xp, here = self.xp, self.products.here
-        sides = xp.ones((active.size, aims.shape[1] + 1))
-        sides[:, :-1] = aims
-        if active.size > self.products.most_factorised:
-            return self._gradients(active, here(ridges), sides)
-        system = self.lines.between(active)
-        ends = xp.arange(active.size)
-        system[ends, ends] += here(ridges)
-        return self.products.solved(system, sides)
+    def _sides(self, group: list[int], active: np.ndarray, aims: Any) -> Any:
+        """The aims of these rows and problems, and ones."""
+        rows, columns = self.products.index(active), self.products.here(np.array(group))
+        sides = self.xp.ones((active.size, len(group) + 1))
+        sides[:, :-1] = aims[rows[:, None], columns[None, :]]
+        return sides
+
+    def _solved_again(
+        self, group: list[int], active: np.ndarray, ridges: np.ndarray, aims: Any, more: float
+    ) -> Any:
+        """With so many times the rounding of eigenvalues added to the diagonal."""
+        rounding = (self._unit() + self._narrow() * active.size) * self.largest
+        matrix, given = self.lines.between(active), ridges + more * rounding
+        solved = self.products.each_solved(
+            [active.size], lambda _: self._system(group, active, given, aims, matrix)
+        )
+        return next(iter(solved))[1]
+
+    def _system(
+        self,
+        group: list[int],
+        active: np.ndarray,
+        ridges: np.ndarray,
+        aims: Any,
+        matrix: Any = None,
+    ) -> tuple[np.ndarray, Any, Any]:
+        """The rows of a system, its matrix and its right sides; all active rows, if given K."""
+        if matrix is None and len(group) == 1 and self._is_loose(active, group[0]):
+            active, matrix = self._tightened(active, group[0], ridges)
+        elif matrix is None:
+            matrix = self.lines.between(active)
+        ends = self.xp.arange(active.size)
+        matrix[ends, ends] += self.products.here(ridges[active])
+        return active, matrix, self._sides(group, active, aims)
+
+    def _is_loose(self, active: np.ndarray, k: int) -> bool:
+        """Are many rows active that have no coefficients yet, so that most will rest again?"""
+        c = self.open[k]
+        if not (self.products.keeps_lines and self.limit == np.inf and self.lower[c]):
+            return False
+        new = np.count_nonzero(self.coefs[active, c] == 0.0)
+        return bool(LOOSE * active.size < new)
+
+    def _tightened(
+        self, active: np.ndarray, k: int, ridges: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows with coefficients after some passes of dual ascent, and their kernel matrix."""
+        c, matrix = self.open[k], self.lines.between(active)
+        signs, goals = self.signs[active, c], self.goals[active, c]
+        alphas = np.maximum(signs * self.coefs[active, c], 0.0)
+        outputs = matrix @ (signs * alphas) + self.bias[c]
+        intercept = self.largest if self.task.intercept else 0.0
+        given = matrix, signs, goals, ridges[active], intercept, PASSES
+        newton_passes.ascend_by_matrix(*given, alphas, outputs)
+        kept = np.flatnonzero(alphas)
+        return active[kept], self.products.picked(matrix, kept, kept)
 
     def _gradients(self, active: np.ndarray, ridges: Any, sides: Any) -> Any:
-        """The same by conjugate gradients, all sides together."""
+        """The solution of a system by conjugate gradients, all sides together."""
         xp, index = self.xp, self.products.index
         places = index(active)
         scale = (self.largest + ridges)[:, None]
@@ -473,23 +493,22 @@ class KernelNewton:
         signs = self.signs[:, columns]
         most = self.counts * (self.limit / self.penalty) if self.limit < np.inf else np.inf
         alphas = xp.minimum(xp.maximum(signs * after, 0.0), most)
-        # The coefficients of either class as a point of the dual, and what is left of them.
-        parts = xp.concatenate(
-            [
-                xp.where(signs > 0.0, alphas, 0.0),
-                xp.where(signs < 0.0, alphas, 0.0),
-                after - signs * alphas,
-            ],
-            axis=1,
-        )
-        count = signs.shape[1]
-        kept = 3 * count if bool(parts[:, 2 * count :].any()) else 2 * count
-        sums = self._summed(parts[:, :kept])
-        own, rest = sums[:, :count], sums[:, count : 2 * count]
-        outputs = own - rest + here(bias)
-        if kept > 2 * count:
-            outputs = outputs + sums[:, 2 * count :]
-        self._prove(parts, own, rest, alphas)
+        # Coefficients that are no point of the dual are left out there.
+        left_out, count = after - signs * alphas, signs.shape[1]
+        measures = self.is_narrow and self.share == 1.0
+        parts = [after, abs(after)] if measures else [after]
+        if bool(left_out.any()):
+            parts.append(left_out)
+        sums = self._summed(xp.concatenate(parts, axis=1))
+        inner = of_alphas = sums[:, :count]
+        if len(parts) > 1 + measures:
+            of_alphas = inner - sums[:, -count:]
+        mass = self._host(abs(after).sum(axis=0))
+        reach = self._coarse_reach(mass)
+        if measures:
+            reach = self._reach(abs(after), sums[:, count : 2 * count])
+        self._prove(signs, alphas, of_alphas, abs(left_out).sum(axis=0), reach[1])
+        outputs = inner + here(bias)
         before, coefs = self.outputs[:, columns], self.coefs[:, columns]
         offset, there = here(self.bias[self.open]), here(bias)
         slack = self.slack[:, columns]
@@ -498,7 +517,7 @@ class KernelNewton:
         across = (coefs * (outputs - there)).sum(axis=0)
         beyond = (after * (outputs - there)).sum(axis=0)
         counts = xp.where(self.rest, self.counts, 0.0)
-        lengths = xp.ones(count)
+        lengths = xp.ones(signs.shape[1])
         lower = self._inner(beyond, slack - change, counts) < self._inner(here_now, slack, counts)
         if not bool(lower.all()):
             lengths = best_steps(
@@ -507,19 +526,32 @@ class KernelNewton:
                 xp.maximum(beyond - 2.0 * across + here_now, 0.0),
             )
             lengths = xp.where(lower, 1.0, lengths)
+        self.lower[self.open] = self._host(lower)
         whole = lengths == 1.0
         self.coefs[:, columns] = xp.where(whole, after, coefs + lengths * (after - coefs))
         self.outputs[:, columns] = xp.where(whole, outputs, before + lengths * (outputs - before))
-        new = slack - lengths * change
+        new = xp.where(whole, self.goals[:, columns] - signs * outputs, slack - lengths * change)
         self.slack[:, columns] = new
         t = self._host(lengths)
         self.age[self.open] = np.where(t == 1.0, 0, self.age[self.open] + 1)
-        self.bias[self.open] += t * (bias - self.bias[self.open])
-        mass = self._host(abs(after).sum(axis=0))
+        still = self.bias[self.open]
+        self.bias[self.open] = np.where(t == 1.0, bias, still + t * (bias - still))
         self.mass[self.open] = np.where(t == 1.0, mass, np.maximum(self.mass[self.open], mass))
+        coarse = self._coarse_reach(self.mass[self.open])
+        self.reach[:, self.open] = np.where(t == 1.0, reach, coarse)
         now = (new > 0.0) & (new < self.limit) & self.rest
         changed = self._host((now != between).any(axis=0)) | (np.abs(t - 1.0) > 1e-6)
         return bool(changed.any())
+
+    def _coarse_reach(self, mass: np.ndarray) -> np.ndarray:
+        """`reach`, given the sums of absolute coefficients."""
+        return self.largest * np.stack([np.sqrt(self.total_weight) * mass, mass**2])
+
+    def _reach(self, sizes: Any, sums: Any) -> np.ndarray:
+        """`reach`, given absolute coefficients and the kernel matrix times these."""
+        counts = self.xp.where(self.rest, self.counts, 0.0)
+        norms = self.xp.sqrt((counts * sums * sums).sum(axis=0))
+        return self._host(self.xp.stack([norms, (sizes * sums).sum(axis=0)]))
 
     def _inner(self, squares: Any, slack: Any, counts: Any) -> Any:
         """Twice mu times the value of the present objective."""
@@ -527,43 +559,52 @@ class KernelNewton:
         within = self.xp.minimum(positive, self.limit)
         return self.penalty * squares + (counts * within * (2.0 * positive - within)).sum(axis=0)
 
-    def _prove(self, parts: Any, own: Any, rest: Any, alphas: Any) -> None:
-        """The masses and squares of dual points, of the open problems."""
-        count = alphas.shape[1]
-        mine, theirs = parts[:, :count], parts[:, count : 2 * count]
-        hidden = self.penalty / self.xp.where(self.rest, self.counts, 1.0)
+    def _prove(
+        self, signs: Any, alphas: Any, outputs: Any, left_out: Any, reach: np.ndarray
+    ) -> None:
+        """The masses and squares of dual points of the open problems, given their outputs.
+
+        These are what is left where coefficients of the mass ``left_out`` have been taken away.
+        """
+        xp = self.xp
+        mine, theirs = xp.where(signs > 0.0, alphas, 0.0), xp.where(signs < 0.0, alphas, 0.0)
+        hidden = self.penalty / xp.where(self.rest, self.counts, 1.0)
         numbers = [
             mine.sum(axis=0),
             theirs.sum(axis=0),
-            (mine * own).sum(axis=0),
-            (mine * rest).sum(axis=0),
-            (theirs * rest).sum(axis=0),
+            (mine * outputs).sum(axis=0),
+            -(theirs * outputs).sum(axis=0),
             (hidden * mine * mine).sum(axis=0),
             (hidden * theirs * theirs).sum(axis=0),
+            left_out,
         ]
-        found = np.stack([self._host(each) for each in numbers])
+        found = self._host(xp.stack(numbers))
         for k, c in enumerate(self.open):
-            self.dual[:, c] = self._dual_point(*found[:, k])
+            mass, square = self._dual_point(*found[:, k])
+            self.dual[:, c] = mass, square + 2.0 * self._narrow() * reach[k]
 
     def _dual_point(
         self,
         a: float,
         b: float,
-        own: float,
-        across: float,
-        rest: float,
+        along: float,
+        back: float,
         hidden_own: float,
         hidden_rest: float,
+        left_out: float,
     ) -> tuple[float, float]:
         """The mass of a dual point, at most, and its squared length, at least.
 
-        The masses of the classes, the products of their sums, and what private coordinates add.
+        Let ``v = u - w`` be the sum of both classes, of masses ``a`` and ``b``. Given are the
+        products ``v.u`` and ``-v.w``, whose sum is ``v.v``, and what private coordinates add. Where
+        ``a > b`` the point is ``v - t u`` with ``t = 1 - b / a``, and ``|t u|`` is at most
+        ``a - b`` times the largest length; the same holds for ``b > a``.
         """
-        masses = np.array([a, b])
-        p, q = hinge_bounds.balanced(masses, self.task.intercept)
+        p, q = hinge_bounds.balanced(np.array([a, b]), self.task.intercept)
         unit = self._unit() * self.largest
-        square = p * p * own - 2.0 * p * q * across + q * q * rest
-        square = max(square, 0.0) + unit * (p * a + q * b) ** 2
+        square = along + back - 2.0 * ((1.0 - p) * along + (1.0 - q) * back)
+        square += self.largest * ((1.0 - p) * a + (1.0 - q) * b) ** 2
+        square = max(square, 0.0) + unit * (a + b) * (a + b + 2.0 * left_out)
         if not (self.is_hinge or self.is_hard):
             square += (p * p * hidden_own + q * q * hidden_rest) * (1.0 + 1e-12)
         return float(p * a + q * b), float(square)
@@ -573,6 +614,10 @@ class KernelNewton:
         if not hasattr(self, "_rounding"):
             self._rounding = self.products.rounding(self.task.kernel, self.task.points)
         return self._rounding + ROUNDING * (self.everything.size + 16.0)
+
+    def _narrow(self) -> float:
+        """How much values have changed by the rounding of lines, relatively."""
+        return NARROW if self.is_narrow else 0.0
 
     def _measure(self) -> None:
         """Values of the objective, margins and bounds, of the open problems."""
@@ -593,7 +638,9 @@ class KernelNewton:
         masses = self.mass[self.open]
         unit = self._unit() * (self.age[self.open] + 2.0)
         errors = unit * self.largest * masses + 8.0 * ROUNDING * (1.0 + abs(self.bias[self.open]))
-        squares = np.maximum(squares, 0.0) + unit * self.largest * masses**2
+        norms, forms = self._narrow() * (self.age[self.open] + 1.0) * self.reach[:, self.open]
+        errors += norms / np.sqrt(self.total_weight)
+        squares = np.maximum(squares, 0.0) + unit * self.largest * masses**2 + forms
         given_squares = self.products.here(squares)
         self.value[self.open] = self._host(self._inner(given_squares, slack, counts))
         penalty = task.penalty * self.share
@@ -608,9 +655,9 @@ class KernelNewton:
                 "penalty": penalty,
             }
             if self.is_hinge:
-                margin = hinge_bounds.told(hinge_bounds.highest_value(**given))
+                margin = hinge_bounds.as_margin(hinge_bounds.highest_value(**given))
                 dual = hinge_bounds.dual_value((1.0 - RELATIVE_SLACK) * mass, square)
-                bound = hinge_bounds.told(max(dual, 0.0)) * (1.0 + RELATIVE_SLACK)
+                bound = hinge_bounds.as_margin(max(dual, 0.0)) * (1.0 + RELATIVE_SLACK)
             else:
                 margin = (
                     self._hard_margin(c, squares[k], errors[k])
@@ -681,6 +728,67 @@ class KernelNewton:
         self.goals[:, columns] = 1.0 + self.penalty * coefs
         self.slack[:, columns] = self.goals[:, columns] - outputs
 
+    # ---------------------------------------------------------------- other lambdas, and fewer rows
+    @property
+    def has_factors(self) -> bool:
+        """Are systems solved by factors, which `left_out` needs?"""
+        return self.everything.size <= self.products.most_factorised
+
+    def go_on_with(self, penalty: float) -> None:
+        """Another lambda, from where `finish` ended."""
+        self.task = self.task._replace(penalty=penalty)
+        self.penalty = self.full_penalty = penalty
+        self.open, self.steps, self.ratio[:] = np.arange(self.bias.size), 0, 0.0
+
+    def left_out(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `models.newton_solver.Newton.left_out`, of the squared hinge loss, on the host."""
+        rows, weights = self.everything[places], self.task.sample_weight
+        chosen = (self.slack > 0.0) & self.rest
+        self.lines.keep(np.flatnonzero(chosen.any(axis=1)))
+        after, bias, shares = self.coefs.copy(), self.bias.copy(), np.ones(chosen.shape)
+        groups: dict[bytes, list[int]] = {}
+        for c in range(self.bias.size):
+            groups.setdefault(chosen[:, c].tobytes(), []).append(c)
+        for group in map(np.array, groups.values()):
+            active = np.flatnonzero(chosen[:, group[0]])
+            if active.size:
+                after[:, group] = 0.0
+                there = np.ix_(active, group)
+                after[there], bias[group], shares[there] = self._at_active(active, group)
+        slack = 1.0 - self.signs * (self._summed(after) + bias)
+        squares = np.where(chosen, slack * slack, 0.0)
+        losses = np.stack([weights @ squares, weights[rows] @ squares[rows]], axis=1)
+        return (1.0 - slack / shares)[rows].T, losses
+
+    def _at_active(
+        self, active: np.ndarray, group: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Coefficients and intercepts of problems with these active rows, and their ``1 - h``.
+
+        NaN where rounding leaves no system to solve. See `leave_one_out`.
+        """
+        own = self.penalty / self.task.sample_weight[active]
+        system = self.lines.between(active).astype(float, copy=False)
+        system[np.diag_indices(active.size)] += own
+        if (factor := cholesky(system)) is None:
+            unknown = np.full((1, group.size), np.nan)
+            return unknown, unknown[0], unknown
+        sides = np.column_stack([self.signs[np.ix_(active, group)], np.ones(active.size)])
+        found, _ = dpotrs(factor, sides, lower=1)
+        wanted, ones, bias = found[:, :-1], found[:, -1:], np.zeros(group.size)
+        if self.task.intercept:
+            bias = wanted.sum(axis=0) / ones.sum()
+        shares = remainders_of_products(factor, own, self.task.intercept)
+        return wanted - bias * ones, bias, shares[:, None]
+
+    def mistakes(self) -> np.ndarray:
+        """In how many problems each row that counts is on the wrong side."""
+        return np.asarray((self.slack >= 1.0).sum(axis=1)[self.everything])
+
+    def signed_outputs(self, numbers: np.ndarray) -> np.ndarray:
+        """``y f(x)`` of these rows, which need not be among those that count."""
+        return np.asarray((self.signs * self.outputs)[numbers].T)
+
     # -------------------------------------------------------------------------------------- the end
     def _solution(self) -> KernelSolution:
         between = self._host((self.slack > 0.0) & (self.slack < self.limit) & self.rest)
@@ -693,6 +801,13 @@ class KernelNewton:
             self.reached,
             [np.flatnonzero(column) for column in between.T],
         )
+
+
+def _columns(
+    group: list[int], active: np.ndarray, found: Any
+) -> Iterator[tuple[int, np.ndarray, Any, Any]]:
+    """What `_solutions` gives of each problem, by the solutions of their common system."""
+    return ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
 
 
 def best_steps(

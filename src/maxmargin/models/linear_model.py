@@ -379,13 +379,13 @@ def weighted_tail(model: Any, sample_weight: np.ndarray) -> WeightedTail:
     """The coordinates behind the features of rows with these weights."""
     if model.p != 2.0:
         raise ValueError(
-            "Weights act by the soft margin where there is one, and with p != 2 they cannot: use "
-            "soft_margin=0, or p=2."
+            "Sample weights cannot be combined with a soft margin for p != 2: use soft_margin=0, "
+            "or p=2."
         )
     if model.spec.has_pairs() and not model.private_coordinates():
         raise ValueError(
-            "Weights act by the soft margin where there is one, and pairs of a stream cannot tell "
-            "them apart: use fit, soft_margin=0, or another learner."
+            "Sample weights cannot be combined with a soft margin for pairs on a stream: use fit, "
+            "soft_margin=0, or another learner."
         )
     return WeightedTail(model.tail.offset, model.tail.private, sample_weight)
 

@@ -66,14 +66,16 @@ class Votes(NamedTuple):
 class MixedPlanes(NamedTuple):
     """The log-odds of a mixture of experts, for each problem.
 
-    With the outputs ``f_e = w_e.x + b_e`` of the experts, those of ``sum_e share_e p_e`` for
-    ``p_e = sigmoid(slope_e f_e + offset_e)``, where the argument is between -`LARGEST_ODDS` and
-    `LARGEST_ODDS` of `maxmargin.core.experts`.
+    With angles there are more features behind those of the row x, ``cos(x.angles)`` and then
+    ``sin(x.angles)``. With the outputs ``f_e = w_e.x + b_e`` of the experts, those of ``sum_e
+    share_e p_e`` for ``p_e = sigmoid(slope_e f_e + offset_e)``, where the argument is between
+    -`LARGEST_ODDS` and `LARGEST_ODDS` of `maxmargin.core.experts`.
 
     Attributes
     ----------
     weights : array of shape (problems, experts, features)
     intercepts, slopes, offsets, shares : arrays of shape (problems, experts)
+    angles : array of shape (features of the row, angles), or None
     """
 
     weights: np.ndarray
@@ -81,6 +83,7 @@ class MixedPlanes(NamedTuple):
     slopes: np.ndarray
     offsets: np.ndarray
     shares: np.ndarray
+    angles: np.ndarray | None = None
 
 
 class Densities(NamedTuple):

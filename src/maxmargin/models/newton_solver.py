@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from scipy.linalg.lapack import dpotrs
 from maxmargin.certificates import geometric_margins, hinge_bounds
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.evidence import Evidence, mixture_length
-from maxmargin.certificates.scalar_bounds import soft_margin
+from maxmargin.certificates.scalar_bounds import soft_margin, soft_margin_of_square
 from maxmargin.core import newton_passes
 from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.hessian import (
@@ -149,11 +150,44 @@ class Task(NamedTuple):
     hinge: bool = False
     passes: Any = HOST
 
+    @property
+    def is_small(self) -> bool:
+        """Is one thread of BLAS as good as more?"""
+        return min(self.width, self.sample_weight.size) <= ONE_THREAD
+
+    def parts(self, problems: int) -> list[slice]:
+        """Which of so many problems are solved together."""
+        kept = (self.width + 1) ** 2 if self.width <= MOST_DIRECT else self.width
+        size = max(1, MOST_KEPT // max(self.sample_weight.size, kept))
+        return [slice(k, min(k + size, problems)) for k in range(0, problems, size)]
+
+    def newton(self, part: slice) -> Newton:
+        """The steps for these problems."""
+        return Newton(self, part.start, part.stop - part.start)
+
+    def positive(self, numbers: np.ndarray, part: slice) -> np.ndarray:
+        """Are these rows positive ones? One line for each of the problems."""
+        lines = np.arange(part.stop - part.start)
+        out = np.empty((lines.size, numbers.size), dtype=bool)
+        newton_passes.positive(numbers, self.targets, part.start, lines, out)
+        return out
+
+    def spread(self, numbers: np.ndarray) -> float:
+        """The mean squared distance of rows from their mean; of wide rows, their mean square."""
+        if self.width <= MOST_DIRECT:
+            found = self.passes.spread(self, numbers)
+        else:
+            squares = np.empty(self.sample_weight.size)
+            newton_passes.squares(self.rows, numbers, squares)
+            found = float(squares[numbers].mean()) - self.intercept
+        return max(found, 1e-14 * self.radius**2, 1e-300)
+
 
 class Solution(NamedTuple):
     """Weights with the intercept last, margins, what proves the bounds, and how it went.
 
-    With the hinge loss there is no evidence, but the bounds themselves.
+    With the hinge loss there is no evidence, but the bounds themselves. They may be there too where
+    those that follow from the evidence are weaker.
     """
 
     weights: np.ndarray
@@ -178,25 +212,32 @@ class Solution(NamedTuple):
         )
 
 
+class Measured(NamedTuple):
+    """What the certificate of a problem rests on, but for rounding.
+
+    losses : ``sum_i s_i max(0, 1 - y_i (w.x_i + b))``, or of the squares
+    sums : of rows times their coefficients, times the penalty, of either class
+    radius : the largest norm of a row, from where rows are measured
+    bias : the absolute value of the output there
+    updates : how often each sum was rounded, at most
+    """
+
+    losses: float
+    sums: np.ndarray
+    radius: float
+    bias: float
+    updates: float
+
+    def error(self, w: np.ndarray) -> float:
+        """How much an output of these weights may be rounded."""
+        extent = float(np.linalg.norm(w)) * self.radius + self.bias
+        return ROUNDING * ((w.size + 16.0) * extent + 4.0)
+
+
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
     """The hyperplanes of so many problems."""
-    size = at_once(task)
-    with one_thread() if is_small(task) else nullcontext():
-        parts = [
-            Newton(task, start, min(size, problems - start)).run(advance)
-            for start in range(0, problems, size)
-        ]
-    return Solution.joined(parts)
-
-
-def at_once(task: Task) -> int:
-    """How many problems are solved together."""
-    return max(1, MOST_KEPT // max(task.sample_weight.size, _kept_elements(task.width)))
-
-
-def is_small(task: Task) -> bool:
-    """Is one thread of BLAS as good as more?"""
-    return min(task.width, task.sample_weight.size) <= ONE_THREAD
+    with one_thread() if task.is_small else nullcontext():
+        return Solution.joined([task.newton(part).run(advance) for part in task.parts(problems)])
 
 
 def evidence_of_slacks(
@@ -229,8 +270,12 @@ def evidence_of_slacks(
     )
 
 
-def _kept_elements(width: int) -> int:
-    return (width + 1) ** 2 if width <= MOST_DIRECT else width
+def exact_product(some: np.ndarray, others: np.ndarray) -> float:
+    """``some @ others``, rounded once; NaN if an element is not finite."""
+    if not (np.isfinite(some).all() and np.isfinite(others).all()):
+        return np.nan
+    pairs = zip(map(Fraction, some.tolist()), map(Fraction, others.tolist()), strict=True)
+    return float(sum(one * other for one, other in pairs))
 
 
 class Newton:
@@ -350,6 +395,18 @@ class Newton:
             slack[c, active] /= self.curvature.remainders(c, places[active])
         return 1.0 - slack, losses
 
+    def mistakes(self) -> np.ndarray:
+        """In how many problems each row is on the wrong side."""
+        return np.asarray((self.slack >= 1.0).sum(axis=0))
+
+    def signed_outputs(self, numbers: np.ndarray) -> np.ndarray:
+        """``y f(x)`` of these rows, which need not be among those that count."""
+        task, out = self.task, np.empty((self.ours.size, numbers.size))
+        self.passes.signed_outputs(
+            *(task.rows, numbers, task.targets, self.first, self.ours), *(self.weights, out)
+        )
+        return out
+
     def _longest_own(self) -> float:
         """The largest coordinate of its own that a row has."""
         given = self.task.sample_weight
@@ -376,8 +433,7 @@ class Newton:
         some = self.everything[::step][:BLOCK]
         if self.task.width > MOST_DIRECT:
             return max(self.task.radius**2, 1e-300)
-        spread = self.passes.spread(self.task, some)
-        return max(spread, 1e-14 * self.task.radius**2, 1e-300)
+        return self.task.spread(some)
 
     # --------------------------------------------------------------------------- where the rows are
     def _begin(self, numbers: np.ndarray, curvature: Any) -> None:
@@ -607,37 +663,102 @@ class Newton:
         with np.errstate(divide="ignore", invalid="ignore"):
             reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
         self.weights[:, width] *= task.intercept
-        return Solution(self.weights, margins, evidence, self.steps, reached)
+        if self.is_hard or reached.all() or self._center() is None:
+            return Solution(self.weights, margins, evidence, self.steps, reached)
+        for c in np.flatnonzero(~reached).tolist():
+            margin, bound = self._measured_about(c)
+            margins[c], bounds[c] = max(margin, margins[c]), min(bound, bounds[c])
+        reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
+        return Solution(self.weights, margins, evidence, self.steps, reached, bounds)
+
+    def _center(self) -> np.ndarray | None:
+        """What the Hessians measure rows from, if they do."""
+        hessians = self.curvature if isinstance(self.curvature, Hessians) else None
+        return hessians.center if hessians is not None and hessians.centers else None
+
+    def _measured_about(self, c: int) -> tuple[float, float]:
+        """The soft margin, at least, and the bound, by rows about the center."""
+        task, w, mine = self.task, self.weights[c, : self.task.width], self._about(c)
+        margin = soft_margin_of_square(
+            square=float(w @ w),
+            losses=mine.losses,
+            total_weight=float(task.sample_weight.sum()),
+            error=mine.error(w),
+            rows=self.everything.size + w.size,
+            penalty=self.penalty,
+        )
+        behind = self._evidence(c)._replace(
+            vectors=np.stack([mine.sums[0] - mine.sums[1], mine.sums[0]]),
+            updates=int(mine.updates) + 1,
+            radius=float(np.hypot(mine.radius, self.longest_own)),
+        )
+        return margin, behind.bound()
 
     def _hinge_solution(self) -> Solution:
-        """On fresh outputs."""
-        task, width, rows = self.task, self.task.width, self.everything.size
-        self.open, self.goals = self.ours, 1.0
-        self._look_anew()
-        total = float(task.sample_weight.sum())
-        errors = ROUNDING * (width + 16.0) * (self.travel @ [task.radius, 1.0])
-        margins, bounds = np.empty((2, self.ours.size))
-        for c, (w, error) in enumerate(zip(self.weights[:, :width], errors, strict=True)):
+        """On fresh outputs; of rows about their center, if the Hessians have one."""
+        task, width = self.task, self.task.width
+        self.weights[:, width] *= task.intercept
+        if self._center() is not None:
+            found = [self._about(c) for c in self.ours.tolist()]
+        else:
+            self.open, self.goals = self.ours, 1.0
+            self._look_anew()
+            found = [self._as_it_is(c) for c in self.ours.tolist()]
+        total, margins, bounds = float(task.sample_weight.sum()), *np.empty((2, self.ours.size))
+        for c, mine in enumerate(found):
+            w, unit = self.weights[c, :width], self.units[c]
             value = hinge_bounds.highest_value(
                 square=float(w @ w),
-                losses=self._losses(c),
+                losses=mine.losses,
                 total_weight=total,
-                error=float(error) + 4.0 * ROUNDING,
-                rows=rows + width,
+                error=mine.error(w),
+                rows=self.everything.size + width,
                 penalty=task.penalty,
             )
-            both, unit = slice(2 * c, 2 * c + 2), self.units[c]
             proved = hinge_bounds.proved_dual_value(
-                self.sums[both, :width] / unit,
-                self.totals[both, 0] / unit,
+                mine.sums / unit,
+                self.totals[2 * c : 2 * c + 2, 0] / unit,
                 intercept=task.intercept,
-                updates=float(self.totals[both, 2].sum()),
-                radius=task.radius,
+                updates=mine.updates,
+                radius=mine.radius,
             )
-            margins[c], bounds[c] = hinge_bounds.told(value), hinge_bounds.told(proved)
+            margins[c], bounds[c] = hinge_bounds.as_margin(value), hinge_bounds.as_margin(proved)
         reached = margins >= (1.0 - task.tol) * bounds
-        self.weights[:, width] *= task.intercept
         return Solution(self.weights, margins, [], self.steps, reached, bounds)
+
+    def _as_it_is(self, c: int) -> Measured:
+        """By slacks that are fresh, and sums of rows as they are."""
+        both, width = slice(2 * c, 2 * c + 2), self.task.width
+        updates = float(self.totals[both, 2].sum())
+        bias = abs(float(self.weights[c, width]))
+        return Measured(self._losses(c), self.sums[both, :width], self.task.radius, bias, updates)
+
+    def _about(self, c: int) -> Measured:
+        """By rows about the center, so that a large offset of all rows costs no digits.
+
+        With an intercept, sums of rows whose coefficients have the same mass in either class do
+        not depend on the center. The output there is added up exactly.
+        """
+        task, width, weights, center = self.task, self.task.width, self.weights[c], self._center()
+        assert center is not None
+        counts = task.sample_weight[self.numbers]
+        limit = self.units[c] / (2.0 * task.penalty) if self.is_hinge else np.inf
+        masses = counts * self.slack[c].clip(0.0, limit)
+        (own,) = task.positive(self.numbers, slice(self.first + c, self.first + c + 1))
+        sides = np.stack([np.where(own, masses, 0.0), np.where(own, 0.0, masses)])
+        bias = exact_product(np.append(center[:width], 1.0), weights)
+        ones, sums = np.ones(task.sample_weight.size), np.zeros((2, width))
+        losses, square = 0.0, 0.0
+        for start in range(0, own.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            block = gathered(task.rows, self.numbers[part], ones, center)[:, :width]
+            outputs = np.where(own[part], 1.0, -1.0) * (block @ weights[:width] + bias)
+            lacking = np.maximum(1.0 - outputs, 0.0)
+            losses += float(counts[part] @ (lacking if self.is_hinge else lacking * lacking))
+            sums += sides[:, part] @ block
+            square = max(square, float(np.einsum("ij,ij->i", block, block).max()))
+        updates = BLOCK + own.size / BLOCK
+        return Measured(losses, sums, float(np.sqrt(square)), abs(bias), updates)
 
     def _soft_margins(self) -> np.ndarray:
         task = self.task

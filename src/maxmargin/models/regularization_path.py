@@ -3,7 +3,7 @@
 From the largest lambda to the smallest, each solution starts from the one before: slacks, active
 rows and Hessians do not depend on lambda. Where the solver has a factor of its system, outputs of
 rows that are left out follow from it (`leave_one_out`); where it has none, since there are many
-features and many rows, fits without each of some folds of the rows give them.
+features (or a kernel) and many rows, fits without each of some folds of the rows give them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core import newton_passes
 from maxmargin.models.blas_threads import one_thread
-from maxmargin.models.hessian import BLOCK, gathered
+from maxmargin.models.hessian import BLOCK
+from maxmargin.models.kernel_newton import KernelNewton, KernelSolution, KernelTask
 from maxmargin.models.leave_one_out import chosen_places
-from maxmargin.models.newton_solver import MOST_DIRECT, Newton, Solution, Task, at_once, is_small
+from maxmargin.models.newton_solver import Newton, Solution, Task
 
 # How many lambdas, so many of them to a factor of 10.
 LAMBDAS, PER_DECADE = 13, 2
@@ -27,6 +27,8 @@ MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
 FOLDS = 5
 BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
 Advance = Callable[..., None]
+AnyTask = Task | KernelTask
+AnyNewton = Newton | KernelNewton
 
 
 class LeftOut(NamedTuple):
@@ -64,7 +66,7 @@ class RegularizationPath(NamedTuple):
     n_left_out : int
         Of how many rows. Of more than 4096, a random sample is left out.
     coefs : ndarray of shape (n_lambdas, n_problems, n_features) or None
-        Weights, if asked for by ``return_weights=True``.
+        Weights, if asked for by ``return_weights=True``; with a kernel, coefficients of rows.
     intercepts : ndarray of shape (n_lambdas, n_problems) or None
         Intercepts, likewise.
 
@@ -106,28 +108,20 @@ class RegularizationPath(NamedTuple):
             return np.nan_to_num(self.margins / self.bounds).min(axis=1)
 
 
-def usual_lambdas(task: Task) -> np.ndarray:
+def usual_lambdas(task: AnyTask) -> np.ndarray:
     """A grid about the mean squared distance of rows from their mean, times their mean weight.
 
     In powers of the root of 10, so that similar rows have the same lambdas.
     """
     there = np.flatnonzero(task.sample_weight > 0.0)
     some = there[:: max(1, there.size // BLOCK)][:BLOCK]
-    if task.width <= MOST_DIRECT:
-        ones, origin = np.ones(task.sample_weight.size), np.zeros(task.width + 1)
-        spread = float(gathered(task.rows, some, ones, origin).var(axis=0).sum())
-    else:
-        squares = np.empty(task.sample_weight.size)
-        newton_passes.squares(task.rows, some, squares)
-        spread = float(squares[some].mean()) - task.intercept
-    spread = max(spread, 1e-14 * task.radius**2, 1e-300)
-    middle = np.round(PER_DECADE * np.log10(spread))
+    middle = np.round(PER_DECADE * np.log10(task.spread(some)))
     steps = np.arange(LAMBDAS) - LAMBDAS // 2
     return np.asarray(10.0 ** ((middle + steps) / PER_DECADE) * task.sample_weight[there].mean())
 
 
 def follow_path(
-    task: Task,
+    task: AnyTask,
     problems: int,
     lambdas: np.ndarray,
     advance: Advance,
@@ -141,16 +135,18 @@ def follow_path(
     ``one_class``: is each row positive in exactly one problem? With ``patience`` it ends after so
     many lambdas whose loss is above the lowest, if all problems are solved together.
     """
-    parts, method = _parts(task, problems), method_for(task)
+    parts, method = task.parts(problems), method_for(task)
     tally = _Tally(task, problems, lambdas.size, one_class)
     margins, bounds = np.full((2, lambdas.size, problems), np.nan)
-    weights = np.zeros((lambdas.size, problems, task.width + 1)) if keep_weights else None
-    with one_thread() if is_small(task) else nullcontext():
+    weights: np.ndarray | None = None
+    with one_thread() if task.is_small else nullcontext():
         for part in parts:
             waited, lowest = 0, np.inf
             for k, newton, found in _along(task, part, lambdas, advance):
                 margins[k, part], bounds[k, part] = found.margins, newton.bounds
-                if weights is not None:
+                if keep_weights:
+                    if weights is None:
+                        weights = np.zeros((lambdas.size, problems, found.weights.shape[1]))
                     weights[k, part] = found.weights
                 if method == BY_FACTORS:
                     tally.add_sample(k, part, newton)
@@ -175,7 +171,7 @@ def follow_path(
     )
 
 
-def outputs_left_out(task: Task, weights: np.ndarray, advance: Advance) -> LeftOut:
+def outputs_left_out(task: AnyTask, weights: np.ndarray, advance: Advance) -> LeftOut:
     """Of a task with these solutions, one line for each problem."""
     problems, method = weights.shape[0], method_for(task)
     numbers = np.flatnonzero(task.sample_weight > 0.0)
@@ -184,10 +180,10 @@ def outputs_left_out(task: Task, weights: np.ndarray, advance: Advance) -> LeftO
         folds = _folds(task, problems, MOST_SCORED)
         places = np.concatenate(folds)
     margins = np.empty((problems, places.size))
-    with one_thread() if is_small(task) else nullcontext():
-        for part in _parts(task, problems):
+    with one_thread() if task.is_small else nullcontext():
+        for part in task.parts(problems):
             if method == BY_FACTORS:
-                newton = _newton(task, part)
+                newton = task.newton(part)
                 newton.start(weights[part])
                 newton.finish(advance)
                 margins[part], _ = newton.left_out(places)
@@ -197,9 +193,9 @@ def outputs_left_out(task: Task, weights: np.ndarray, advance: Advance) -> LeftO
     return LeftOut(numbers[places], margins, method)
 
 
-def method_for(task: Task) -> str:
+def method_for(task: AnyTask) -> str:
     """How rows are left out: `BY_FACTORS` wherever the solver has some."""
-    return BY_FACTORS if Newton(task, 0, 1).has_factors else BY_FOLDS
+    return BY_FACTORS if task.newton(slice(0, 1)).has_factors else BY_FOLDS
 
 
 class _Tally:
@@ -216,7 +212,7 @@ class _Tally:
     loss : the mean over rows, of the sum over problems
     """
 
-    def __init__(self, task: Task, problems: int, lambdas: int, one_class: bool) -> None:
+    def __init__(self, task: AnyTask, problems: int, lambdas: int, one_class: bool) -> None:
         self.task, self.problems, self.one_class = task, problems, one_class
         self.numbers, self.folds = np.flatnonzero(task.sample_weight > 0.0), []
         if method_for(task) == BY_FOLDS:
@@ -230,13 +226,13 @@ class _Tally:
         # Of rows of one class, the outputs of that class, and the highest of the others.
         self.own, self.other = np.full((2, lambdas, self.places.size * one_class), -np.inf)
 
-    def add_sample(self, k: int, part: slice, newton: Newton) -> None:
+    def add_sample(self, k: int, part: slice, newton: AnyNewton) -> None:
         """By the k-th lambda, for some problems."""
         margins, losses = newton.left_out(self.places)
         of_all, of_some = losses.sum(axis=0)
         self.loss[k] += (of_all - of_some * self.total / self.left_out) / self.total
         if not self.one_class:
-            wrong = self.weight * (newton.slack >= 1.0).sum(axis=0)
+            wrong = self.weight * newton.mistakes()
             self.wrong[k] += wrong.sum() / self.total - wrong[self.places].sum() / self.left_out
         self.add_fold(k, part, self.places, margins)
 
@@ -247,7 +243,7 @@ class _Tally:
         if not self.one_class:
             self.wrong[k] += (margins <= 0.0).sum(axis=0) @ weight
             return
-        positive = are_positive(self.task, self.numbers[fold], part)
+        positive = self.task.positive(self.numbers[fold], part)
         here = k, np.searchsorted(self.places, fold)
         own = np.where(positive, margins, -np.inf).max(axis=0)
         other = np.where(positive, -np.inf, -margins).max(axis=0)
@@ -261,34 +257,25 @@ class _Tally:
         return (self.own <= self.other) @ self.weight[self.places] / self.left_out
 
 
-def _parts(task: Task, problems: int) -> list[slice]:
-    size = at_once(task)
-    return [slice(k, min(k + size, problems)) for k in range(0, problems, size)]
-
-
-def _newton(task: Task, part: slice) -> Newton:
-    return Newton(task, part.start, part.stop - part.start)
-
-
 def _along(
-    task: Task, part: slice, lambdas: np.ndarray, advance: Advance
-) -> Iterator[tuple[int, Newton, Solution]]:
+    task: AnyTask, part: slice, lambdas: np.ndarray, advance: Advance
+) -> Iterator[tuple[int, AnyNewton, Solution | KernelSolution]]:
     """Solutions for all lambdas with their places, from the largest on.
 
     Each starts from the one before, but where steps are found by conjugate gradients: there dual
     ascent from the beginning is faster.
     """
-    newton: Newton | None = None
+    newton: AnyNewton | None = None
     for k in np.argsort(lambdas)[::-1]:
         if newton is not None and newton.has_factors:
             newton.go_on_with(float(lambdas[k]))
         else:
-            newton = _newton(task._replace(penalty=float(lambdas[k])), part)
+            newton = task._replace(penalty=float(lambdas[k])).newton(part)
             newton.start()
         yield int(k), newton, newton.finish(advance)
 
 
-def _folds(task: Task, problems: int, enough: int) -> list[np.ndarray]:
+def _folds(task: AnyTask, problems: int, enough: int) -> list[np.ndarray]:
     """Folds of the rows that count, by their places; as many as have ``enough`` rows, or all.
 
     Of each class, each has as many, but for one; the same ones each time.
@@ -296,7 +283,7 @@ def _folds(task: Task, problems: int, enough: int) -> list[np.ndarray]:
     numbers = np.flatnonzero(task.sample_weight > 0.0)
     kinds = np.zeros(numbers.size)
     for c in range(problems):
-        kinds += (c + 1.0) * are_positive(task, numbers, slice(c, c + 1))[0]
+        kinds += (c + 1.0) * task.positive(numbers, slice(c, c + 1))[0]
     drawn = np.random.default_rng(0).random(numbers.size)
     fold_of = np.empty(numbers.size, int)
     fold_of[np.lexsort((drawn, kinds))] = np.arange(numbers.size) % FOLDS
@@ -304,23 +291,10 @@ def _folds(task: Task, problems: int, enough: int) -> list[np.ndarray]:
     return [np.flatnonzero(fold_of == k) for k in range(count)]
 
 
-def _by_others(task: Task, part: slice, fold: np.ndarray, advance: Advance) -> np.ndarray:
+def _by_others(task: AnyTask, part: slice, fold: np.ndarray, advance: Advance) -> np.ndarray:
     """``y f(x)`` of the rows of a fold, by weights found without them."""
     held, weight = np.flatnonzero(task.sample_weight > 0.0)[fold], task.sample_weight.copy()
     weight[held] = 0.0
-    newton = _newton(task._replace(sample_weight=weight), part)
+    newton = task._replace(sample_weight=weight).newton(part)
     newton.run(advance)
-    out = np.empty((newton.ours.size, held.size))
-    newton_passes.signed_outputs(
-        *(task.rows, held, task.targets, newton.first, newton.ours),
-        *(newton.weights, out),
-    )
-    return out
-
-
-def are_positive(task: Task, numbers: np.ndarray, part: slice) -> np.ndarray:
-    """Are these rows positive ones? One line for each of the problems."""
-    lines = np.arange(part.stop - part.start)
-    out = np.empty((lines.size, numbers.size), dtype=bool)
-    newton_passes.positive(numbers, task.targets, part.start, lines, out)
-    return out
+    return newton.signed_outputs(held)

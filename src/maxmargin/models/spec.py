@@ -31,6 +31,7 @@ class ModelSpec:
     regularization : the numbers of a `Leader`, by their names
     experts : the specifications of those who vote, with the number of experts of each
     mixture : of a mixture, the kind of each expert (`spaces.expert_space`)
+    n_components : of a mixture with kernel="rbf", the number of random features of each width
     """
 
     fit_intercept: bool = True
@@ -63,6 +64,7 @@ class ModelSpec:
     regularization: tuple[tuple[str, float], ...] = ()
     experts: tuple[tuple[ModelSpec, int], ...] = ()
     mixture: tuple[str, ...] = ()
+    n_components: int = 0
 
     def difference(self, other: ModelSpec) -> tuple[str, Any, Any] | None:
         """The first parameter that is not the same, with both values."""

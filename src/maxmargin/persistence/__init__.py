@@ -71,7 +71,7 @@ def save(clf: BaseEstimator, path: StrPath) -> None:
 
 
 def load(path: StrPath) -> Any:
-    """The learner, or the pipeline, in a file that `save` has written.
+    """Load a learner, or a pipeline, that `save` has written.
 
     Nothing in the file is ever executed. A file that is damaged, made by something else, or not
     consistent raises `ModelFileError`. If the steps of a pipeline were saved with another version
@@ -94,12 +94,12 @@ def load(path: StrPath) -> Any:
             return pipeline_from(content)
         clf = content["model"]
         if not is_learner(clf):
-            raise ValueError("there is no learner in it")
+            raise ValueError("it contains no learner")
     return clf
 
 
 def describe(path: StrPath) -> dict[str, Any]:
-    """What a sound file says about itself, without loading it.
+    """Describe a valid file without loading it.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def describe(path: StrPath) -> dict[str, Any]:
     with explained(path):
         words = {name: header[name] for name in ("format", "library", "kind")}
         if not (isinstance(words["library"], str) and words["kind"] in KINDS):
-            raise ValueError("it does not say what it is")
+            raise ValueError("its header does not name its kind")
         return {**words, "bytes": size, **checked_summary(header["summary"])}
 
 

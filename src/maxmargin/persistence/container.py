@@ -298,7 +298,7 @@ def _sum_is_right(file: IO[bytes], size: int) -> bool:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a valid JSON number")
 
 
 def _array_of(entry: dict[str, Any]) -> tuple[np.dtype, np.dtype, list[int], list[int]]:

@@ -27,7 +27,7 @@ except ImportError as error:
 
 
 def classifier(learner: OnlineClassifier, classes: Sequence[Any] | None = None) -> RiverClassifier:
-    """A learner as river takes it.
+    """Turn a learner into a river classifier.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def classifier(learner: OnlineClassifier, classes: Sequence[Any] | None = None) 
 
 
 class RiverClassifier(base.MiniBatchClassifier):
-    """A classifier of river that learns as a learner of this library does; see `classifier`.
+    """A river classifier that wraps a learner of this library; see `classifier`.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class RiverClassifier(base.MiniBatchClassifier):
         self.estimator_.learn_one(x, y, w=w, classes=self.classes, grow=self._any_label)
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> Any:
-        """The class of a row; None if nothing is known yet."""
+        """Predict the class of a row; None before the first row."""
         x = x if isinstance(x, dict) else dict(x)
         return self.estimator_.predict_one(x, classes=self.classes, grow=self._any_label)
 

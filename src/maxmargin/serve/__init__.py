@@ -1,4 +1,4 @@
-"""Learners behind an address: they learn from events, lose none of them, and say how they do.
+"""HTTP servers of learners that learn from events and log every one of them.
 
 `create_app` gives the ASGI application; ``maxmargin serve`` runs it.
 """

@@ -71,7 +71,7 @@ def create_app(
     shadows: dict[str, tuple[str, dict[str, Any]]] | None = None,
     limits: Limits | None = None,
 ) -> Application:
-    """An ASGI application that serves models which learn, and can be mounted in others.
+    """Create an ASGI application that serves learning models, and can be mounted in others.
 
     Its threads begin at once, and end by `Application.close`, which servers call when they stop; an
     application that it is mounted in has to call it. It serves in the process that made it: one

@@ -19,7 +19,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
     """The protocol of uvicorn with limits on what one client can hold.
 
     While an application runs, it limits the time and the bytes of the body. All other limits are
-    kept here: headers and trailers, time between requests, and answers that nobody reads.
+    kept here: headers and trailers, time between requests, and answers that are not read.
     """
 
     class Connection(HttpToolsProtocol):

@@ -35,6 +35,11 @@ NUMBER = struct.Struct("<Q")
 LENGTH = struct.Struct("<I")
 SUFFIX = ".log"
 SEGMENT_BYTES = 2**26
+# How a server opens its files: as bytes, not inherited by child processes, never through a link,
+# and without waiting for a pipe. No system has all of these flags.
+PLAIN = 0
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
+    PLAIN |= getattr(os, _flag, 0)
 
 
 class LogError(ValueError):
@@ -70,7 +75,9 @@ def open_plain(path: Path, flags: int) -> int:
     A folder may come from a stranger, and what a link in it points at belongs to somebody else.
     """
     try:
-        file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        file = os.open(path, flags | PLAIN)
     except OSError as error:
         if path.is_symlink() or not path.is_file():
             raise _not_plain(path) from error
@@ -307,7 +314,7 @@ class Log:
             os.fdatasync(self._file)
         except OSError:
             self._cut()  # whoever sent them hears that they are not there
-            self._in_doubt = True  # nobody knows what of it is on the disk
+            self._in_doubt = True  # how much of it is on the disk is unknown
             raise
         self._last = self._end, first
         self._end += size
@@ -317,7 +324,7 @@ class Log:
     def replace_last(self, payloads: Sequence[bytes]) -> None:
         """Write other events in place of those of the last `append`, or none.
 
-        Only for events that nobody has been told about.
+        Only for events that have not been acknowledged.
         """
         self._end, first = self._last
         self.sequence = first - 1
@@ -384,7 +391,7 @@ class Log:
             if not is_begun(content_of(path), first):
                 raise FileExistsError(errno.EEXIST, "It is not the beginning of a log", str(path))
             path.unlink()
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o600)
         try:
             header = header_of(first)
             if os.write(file, header) != len(header):

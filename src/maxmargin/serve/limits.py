@@ -1,4 +1,4 @@
-"""How much of everything is taken, so that nobody can fill the memory or the disk."""
+"""Limits that keep clients from filling the memory or the disk."""
 
 from __future__ import annotations
 

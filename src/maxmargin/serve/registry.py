@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from maxmargin.persistence.container import replacing
 from maxmargin.serve.bodies import NAME
-from maxmargin.serve.event_log import content_of
+from maxmargin.serve.event_log import PLAIN, content_of
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.service import SNAPSHOT, Service, make_private
 from maxmargin.serve.snapshots import Beginning
@@ -54,11 +54,9 @@ class Models:
         self._lock = -1
         try:
             make_private(self.folder)
-            self._lock = os.open(
-                self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-            )
+            self._lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | PLAIN, 0o600)
             try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(self._lock)
             except OSError:
                 raise ValueError(f"{self.folder} is in use by another process.") from None
             names = [*dict.fromkeys([*beginnings, *states_in(self.folder)])]
@@ -74,7 +72,7 @@ class Models:
             names.sort(key=lambda name: name != chosen)  # that one first
             if not names:
                 raise ValueError(
-                    f"{self.folder} has no model yet: say which to begin with, or an algorithm."
+                    f"{self.folder} has no model yet: name a model file or an algorithm."
                 )
             if chosen is not None and chosen != known:
                 with replacing(self.folder / CHOICE, new_mode=0o600) as file:
@@ -128,6 +126,18 @@ class Models:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def lock_file(file: int) -> None:
+    """Lock an open file until it is closed; raise OSError if another process has locked it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def states_in(folder: Path) -> list[str]:

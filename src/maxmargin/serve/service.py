@@ -98,7 +98,7 @@ class Service:
                 f"{self.folder} has a log, but no {SNAPSHOT}: restore it, or move the folder away."
             )
         if beginning is None:
-            raise ValueError(f"{self.folder} has no state yet: say which model to begin with.")
+            raise ValueError(f"{self.folder} has no state yet: name a model to start with.")
         model = ServedModel.begun(self.name, beginning, self.limits)
         self._file.replace(model.content())
         return model

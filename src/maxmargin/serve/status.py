@@ -234,7 +234,7 @@ def largest_weights(
 
 # ---------------------------------------------------------------------------------------- metrics
 COUNTERS = {
-    "events": "Lessons learned.",
+    "events": "Events learned.",
     "rows": "Rows learned.",
     "mistakes": "Rows whose prediction just before they were learned was wrong.",
     "answers": "Served predictions whose label has come.",

@@ -37,7 +37,7 @@ DELTA = 0.1
 BY_COLUMN, BY_ALL, AS_IT_IS, ROOTED = "by column", "by all", "as it is", "rooted"
 SCALES = (BY_COLUMN, BY_ALL, AS_IT_IS)
 
-OfExperts = Annotated[np.ndarray, Array("problems", "coordinates", "experts", finite=True)]
+OfExperts = Annotated[np.ndarray, Array("problems", "coordinates", "linear", finite=True)]
 Peaks = Annotated[np.ndarray, Array("problems", "coordinates", at_least=0.0, finite=True)]
 Scratch = Annotated[np.ndarray, Buffer("experts")]
 
@@ -57,11 +57,11 @@ class ExpertColumns(NamedTuple):
     """
 
     confident: int
-    scales: Annotated[np.ndarray, Array("experts", dtype=np.int64, saved=False)]
+    scales: Annotated[np.ndarray, Array("linear", dtype=np.int64, saved=False)]
     width: Annotated[int, Follows("coordinates")]
     weights: OfExperts
     variances: Annotated[
-        np.ndarray, Array("problems", "coordinates", "experts", at_least=0.0, finite=True)
+        np.ndarray, Array("problems", "coordinates", "linear", at_least=0.0, finite=True)
     ]
     peaks: Peaks
     known: Peaks

@@ -158,7 +158,7 @@ class PNorm(NamedTuple):
         return total
 
     def norm_of_buffer(self, count):
-        """The norm of what is in the buffer, also where its powers are no numbers."""
+        """The norm of what is in the buffer, also where its powers are not finite."""
         total = self.sum_terms(count)
         if SMALLEST_SUM <= total <= LARGEST_SUM:
             return self.root(total)

@@ -26,7 +26,7 @@ class Replace(NamedTuple):
     ----------
     inner : kernel values between the rows that were in the slots when the block began: the line of
         each holds those with all others, or with all later ones where the oldest goes first. An
-        array without lines where nobody asks for lengths
+        array without lines if lengths are not needed
     fresh, refilled : the slots that rows of the block have taken, and their number
     stored : how many rows took a slot in all, for each problem
     choice : `Oldest` or `AtRandom`

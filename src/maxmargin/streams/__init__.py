@@ -88,41 +88,41 @@ def open(
     frozen: bool = False,
     **options: Any,
 ) -> Source:
-    """A source of blocks of rows.
+    """Open a source of blocks of rows.
 
     Parameters
     ----------
     source : path, address, "-", binary file, frame, stream of Arrow, array, or iterable
-        "-" is standard input. Text may be compressed by gzip, bzip2, xz or zstd. A folder, or a
-        pattern such as ``data/year=*/*.parquet``, stands for all its Parquet files. Addresses are
-        those of fsspec ("s3://...", "https://...", "zip://rows.csv::https://..."). Frames are those
-        of pandas, polars or pyarrow, or anything with ``__arrow_c_stream__``, such as a relation of
-        DuckDB, and datasets of Hugging Face; arrays may be memory maps. An iterable gives pairs
-        (X, y) of blocks, or of a row as a dict and its label, or triples with the weights behind.
+        "-" is standard input. Text may be compressed with gzip, bzip2, xz or zstd. A folder, or a
+        pattern such as ``data/year=*/*.parquet``, means all its Parquet files. URLs are those of
+        fsspec ("s3://...", "https://...", "zip://rows.csv::https://..."). Frames are from pandas,
+        polars or pyarrow, or any object with ``__arrow_c_stream__``, such as a DuckDB relation, or
+        Hugging Face datasets; arrays may be memory maps. An iterable yields blocks (X, y), or pairs
+        of a dict and its label, or triples with weights.
     y : array of shape (n_rows,), default=None
         The labels, if ``source`` is an array.
     format : {"svmlight", "csv", "parquet", "arrow", "numpy"}, default=None
-        By default as the first bytes or the name of the file say; otherwise svmlight.
+        By default detected from the first bytes or the name of the file; otherwise svmlight.
     schema : dict, default=None
-        How the columns of another source were read (`Source.schema`), to read these alike.
-    recipe : Recipe, or transformer of scikit-learn, default=None
-        Prepares the rows: a `Recipe` the columns of a table, of dicts or of a matrix; a transformer
-        (or a pipeline of them) with `partial_fit`, or one that learns nothing, the rows that there
-        would be without it. It stays as it is: the learner keeps a copy that learns.
+        Schema of another source (`Source.schema`), to read the columns in the same way.
+    recipe : Recipe, or scikit-learn transformer, default=None
+        Prepares the rows. A `Recipe` prepares the columns of a table, of dicts or of a matrix; a
+        transformer, or a pipeline of them, must have `partial_fit` or be stateless. It is not
+        changed: the learner stores a copy.
     frozen : bool, default=False
-        Use the recipe of the schema as it is, and let it learn nothing?
+        Use the recipe of the schema without updating it.
     **options
-        As the kind of source takes them:
+        Options of the kind of source:
 
-        - all: ``block_size`` (about as many bytes make a block; at most 1 GiB);
+        - all: ``block_size`` (approximate number of bytes per block; at most 1 GiB);
         - svmlight: ``zero_based`` (True, False or "auto"), ``n_features``;
         - arrays: ``weight`` (of each row);
-        - tables: ``label`` and ``weight`` (name or position of the column with the labels, and with
-          the weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "category"
+        - tables: ``label`` and ``weight`` (name or position of the columns with the labels and the
+          sample weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "category"
           by name), ``vocabulary`` (the values of categories, without a recipe), ``needs_label``,
-          ``na_values`` (texts that stand for missing values, beside the usual ones); CSV also
+          ``na_values`` (further spellings of missing values); CSV also
           ``header``, ``delimiter``, ``encoding`` and ``decimal``;
-        - text: ``on_error`` ("raise", or "skip" to count and leave out what cannot be read).
+        - text: ``on_error`` ("raise", or "skip" to skip and count unreadable rows).
 
     Returns
     -------
@@ -321,7 +321,7 @@ def no_json(name: str, lines: bool) -> str:
     file = name if os.path.exists(name) else "rows.json"
     how = f"{file!r}, lines=True" if lines else repr(file)
     return (
-        f"{name} is JSON, which is not read; convert it to Parquet or CSV, in Python by "
+        f"{name} is JSON, which is not supported; convert it to Parquet or CSV, in Python by "
         f"pandas.read_json({how}).to_parquet('rows.parquet')."
     )
 
@@ -330,7 +330,9 @@ def format_of(source: Stored | Folder | Peeked) -> str:
     """As the first bytes of a file say, or its name, or its first line."""
     if isinstance(source, Peeked):
         if source.first_line.lower().startswith(b"@relation"):
-            raise StreamError(f"{source.name} is ARFF, which is not read; behind @data it is CSV.")
+            raise StreamError(
+                f"{source.name} is ARFF, which is not supported; the lines after @data are CSV."
+            )
         if source.first_line.startswith((b'{"', b"[{")):
             raise StreamError(no_json(source.name, source.first_line.startswith(b"{")))
         is_text = opener_of(source.first_line) is None

@@ -287,7 +287,7 @@ def _of_numbers(column: Any) -> Any:
     types = arrow("pyarrow.types")
     known = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
     if not any(is_such(column.type) for is_such in known):
-        raise arrow().ArrowInvalid(f"values of the type {column.type} are no numbers")
+        raise arrow().ArrowInvalid(f"values of type {column.type} are not numbers")
     return column
 
 
@@ -338,7 +338,7 @@ def written_numbers(
 def dates_of(
     column: Any, format: str, na: Sequence[str] = MISSING
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Whole seconds since 1970, which of them are missing, and which are no dates.
+    """Whole seconds since 1970, which of them are missing, and which are not dates.
 
     Zones and fractions of seconds are left out: what counts is what a clock has shown there.
     """
@@ -348,7 +348,7 @@ def dates_of(
         column = column.cast(pa.string())
     elif not is_text(column):
         if not (types.is_date(kind) or types.is_timestamp(kind) or types.is_null(kind)):
-            raise pa.ArrowInvalid(f"values of the type {kind} are no dates")
+            raise pa.ArrowInvalid(f"values of type {kind} are not dates")
         if not types.is_timestamp(kind):
             column = column.cast(pa.timestamp("s"), safe=False)
         elif kind.tz is not None:

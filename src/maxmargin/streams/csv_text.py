@@ -201,7 +201,7 @@ class CsvReader:
         if times > 1:
             raise StreamError(
                 f"{self.name}: there are {times} columns {name!r}; if the first line has no "
-                "names, say ",
+                "names, use ",
                 Option("header", False),
                 ".",
             )
@@ -227,7 +227,7 @@ class CsvReader:
             found = f"the first line is read as names of columns, though {odd!r} is a number"
         warnings.warn(
             OptionWarning(
-                f"{self.name}: {found}; say ",
+                f"{self.name}: {found}; use ",
                 Option("header", True),
                 " if it has the names, and ",
                 Option("header", False),

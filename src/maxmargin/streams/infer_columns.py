@@ -49,7 +49,7 @@ ENOUGH_ROWS, MORE_VALUES = 100, 10
 ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<=[a-z])(Id|ID)$")
 
 
-ALWAYS_THE_SAME = "always the same so far"
+ALWAYS_THE_SAME = "constant so far"
 # Of a column that is left out by a glance at the first rows, which may be wrong.
 IDENTIFIER = "an identifier: each row has its own value"
 
@@ -99,7 +99,7 @@ def check_format(name: str, format: str) -> None:
     try:
         datetime.strptime(datetime(2001, 2, 3).strftime(format), format)
     except ValueError:
-        raise StreamError(f"column {name!r}: {format!r} is no format of dates.") from None
+        raise StreamError(f"column {name!r}: {format!r} is not a date format.") from None
 
 
 def warning(values: Sample, labels: np.ndarray | None) -> str:
@@ -108,7 +108,7 @@ def warning(values: Sample, labels: np.ndarray | None) -> str:
         return ""
     codes, count = values.codes()
     if count == 0:
-        return "nothing but missing values so far"
+        return "only missing values so far"
     if count == 1:
         return ALWAYS_THE_SAME
     if labels is not None and labels.size == codes.size and count <= MOST_CLASSES:
@@ -116,7 +116,7 @@ def warning(values: Sample, labels: np.ndarray | None) -> str:
         known = codes >= 0
         pairs = np.unique(codes[known] * (classes.max(initial=0) + 1) + classes[known]).size
         if count == pairs == np.unique(classes[known]).size > 1:
-            return "tells the label exactly: is it the label itself?"
+            return "determines the label exactly (label leakage?)"
     return ""
 
 
@@ -187,7 +187,7 @@ class Sample:
             if not any(LEADING_ZERO.fullmatch(text) for text in self.present):
                 return self._dropped_if_counting("number")
             names = self._names_or_sentences()
-            return names._replace(note=names.note or "names, not numbers: there are leading zeros")
+            return names._replace(note=names.note or "leading zeros: treated as names, not numbers")
         if self._date_format() is not None:
             return self.taken_for("date")
         return self._names_or_sentences()

@@ -47,66 +47,65 @@ LARGEST_CAP = 10**6
 
 
 class Recipe(TransformerMixin, BaseEstimator):
-    """Numbers standardised, categories one-hot, dates taken apart, words hashed, gaps filled.
+    """Prepare raw columns on a stream: standardize, encode, hash and impute.
 
-    Each row is prepared by the statistics of the rows up to it, in one pass and constant memory:
-    ``z = (x - mean) / deviation`` with the running mean and deviation of the column (Welford's
-    recursion). Any way of cutting rows into blocks gives the same features, to the bit.
+    Each row is prepared with the statistics of the rows so far, in one pass and constant memory:
+    ``z = (x - mean) / deviation`` with the running mean and standard deviation of the column
+    (Welford's recursion). The features do not depend on how rows are split into blocks.
 
-    What a column is for is inferred from the first rows (at most 5000), unless ``kinds`` says it.
+    The kind of a column is inferred from the first rows (at most 5000), unless given in ``kinds``.
 
     Parameters
     ----------
     kinds : dict of str, default=None
-        What some columns are for:
+        Kinds of columns:
 
-        - "number": standardised. Text may have signs of currencies and separators of thousands;
+        - "number": standardized. Text may have currency signs and thousands separators;
         - "boolean": 0 or 1;
-        - "category": a column for each value, in the order in which they come, up to
-          ``max_categories`` of them, one for all other values and one for none;
-        - "hashed": a category whose values have the columns that a hash gives;
-        - "text": words, hashed; a row has length 1;
-        - "date": the age in days, standardised, and month, day of the week and hour; with
-          "date:%d.%m.%y" text is read so;
-        - "drop": nothing.
+        - "category": one column per value, in order of appearance, up to ``max_categories``, one
+          for all other values and one for missing values;
+        - "hashed": a category whose values are assigned columns by a hash;
+        - "text": words, hashed and scaled to norm 1;
+        - "date": the age in days, standardized, and month, day of the week and hour;
+          "date:%d.%m.%y" gives the format;
+        - "drop": the column is ignored.
     drop : list of str, default=()
-        Columns to leave out.
+        Columns to ignore.
     scale : bool, default=True
-        Standardise numbers? Entries of sparse rows are divided by the deviation of their column,
-        and not centred.
+        Standardize numbers. Entries of sparse rows are divided by the standard deviation of their
+        column, but not centred.
     missing : {"mean", "error", "skip"}, default="mean"
-        What to do about missing numbers and dates: the mean so far stands for them, with a column
-        that says so where there were any in the first rows; an error; or leave out the row. (A
-        category that is missing is a value of its own.)
+        Treatment of missing numbers and dates: impute the mean so far, with an indicator column if
+        values were missing in the first rows; raise an error; or skip the row. (A missing category
+        is a value of its own.)
     categories : {"one-hot", "hash"}, default="one-hot"
-        Columns for the values of categories: one each, or the one that a hash gives.
+        Encoding of categories.
     max_categories : int, default=1000
-        So many values of a category get columns of their own; fewer where the first rows have few:
-        twice as many as there are, and ten.
+        Maximum number of values of a category with columns of their own; fewer if the first rows
+        have few: twice their number plus ten.
     hash_bits, seed : int, default=18 and 0
-        What is hashed has ``2**hash_bits`` columns.
+        Hashed values have ``2**hash_bits`` columns.
     interactions : list of pairs of str, default=()
-        Products of two columns each, hashed: of two categories each pair of values is one.
+        Hashed products of two columns; for two categories, each pair of values.
     decimal : {".", ","}, default="."
-        In numbers that are written as text.
+        Decimal separator of numbers in text.
     na_values : list of str, default=()
-        Texts that stand for missing values, such as "unknown" or "-", beside those that pandas
-        knows ("", "NA", "n/a", "null", ...) and "?".
+        Further spellings of missing values, such as "unknown" or "-", besides those of pandas ("",
+        "NA", "n/a", "null", ...) and "?".
 
     Attributes
     ----------
     columns_ : list of dict
-        Of each column: its name, what it was taken for, how many values there were and how many
-        were missing, and what is suspicious about it.
+        For each column: its name, its kind, the numbers of values and of missing values, and a note
+        if something is suspicious.
     n_features_in_, feature_names_in_
-        Of the raw columns.
+        Number and names of the raw columns.
     n_features_in_use_ : int
-        Features that rows can have by now: of categories, only those of values that have come.
+        Number of features in use: for categories, only values that have occurred.
 
     Notes
     -----
-    What is not learned from (`transform`) is prepared by the same numbers as the row that was
-    learned last.
+    `transform` uses the statistics after the last row that was learned.
 
     Examples
     --------
@@ -120,7 +119,7 @@ class Recipe(TransformerMixin, BaseEstimator):
     >>> recipe.transform(raw)[:, :2].toarray().tolist()
     [[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
 
-    In a stream it prepares rows for a learner, which keeps it:
+    On a stream it prepares rows for a learner, which stores it:
 
     >>> rows = [({"age": 20.0, "city": "Rome"}, "no"), ({"age": 60.0, "city": "Ulm"}, "yes")]
     >>> clf = AMIRA().fit_stream(rows, recipe=Recipe())
@@ -428,7 +427,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         if missing.shape != empty.missing.shape or missing.dtype != np.int64:
             raise ValueError("the recipe is damaged: there is not one count for each column")
         if type(rows) is not float or not 0.0 <= rows < 2**53 or (arrays[0] < 0.0).any():
-            raise ValueError("the recipe is damaged: a count is no number")
+            raise ValueError("the recipe is damaged: a count is not a number")
         is_fine = len(known) == len(empty.known) and all(
             type(one) is list and len(one) == len(set(one)) <= capacity
             for one, capacity in zip(known, plan.capacities(), strict=False)
@@ -449,7 +448,7 @@ def _warn_of_identifier(name: str, rows: int) -> None:
     warnings.warn(
         OptionWarning(
             f"column {name!r} is left out: each of the first {rows:,} rows has its own value. If "
-            "values come again, say ",
+            "values repeat, use ",
             Option("kinds", {name: "hashed"}),
             "; if not, ",
             Option("drop", [name]),

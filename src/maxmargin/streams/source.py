@@ -69,9 +69,8 @@ class Block(NamedTuple):
     end : Position
     done : bytes of the source that were read so far, as they lie on the disk
     weight : array of float64 of shape (n_rows,), or None if each row weighs 1
-    recipe : what a recipe knows behind these rows, if one has prepared them
-    lost : rows left out since the last block because they could not be read, by their numbers among
-        all rows of this reading
+    recipe : state of the recipe after these rows, if one has prepared them
+    lost : indices of rows that were skipped since the last block because they could not be read
     """
 
     X: Any
@@ -84,13 +83,13 @@ class Block(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What is known of a source before anything is learned from it.
+    """Classes and width of a source, before learning.
 
     Attributes
     ----------
     classes : sorted labels, None without labels
     width : number of features
-    rows : number of rows, None if that is not known
+    rows : number of rows, None if unknown
     """
 
     classes: np.ndarray | None
@@ -101,19 +100,19 @@ class Survey(NamedTuple):
 class Source(abc.ABC):
     """Rows from a file, a pipe or an iterator.
 
-    A block begins where the last one ended, and where it ends depends on nothing else: so a stream
-    that is taken up again at a `Position` gives the blocks that it would have given.
+    A block begins where the last one ended, and its end depends on nothing else: a stream resumed
+    at a `Position` yields the same blocks as an uninterrupted one.
 
     Attributes
     ----------
     name : str
         For messages.
     total : int or None
-        Bytes in all, as they lie on the disk, if that is known.
+        Total size in bytes on disk, if known.
     repeatable : bool
-        Can it be read more than once?
+        Whether it can be read more than once.
     skipped : int
-        Rows left out so far because they could not be read (``on_error="skip"``).
+        Number of unreadable rows skipped so far (``on_error="skip"``).
     """
 
     name: str

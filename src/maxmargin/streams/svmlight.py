@@ -274,7 +274,7 @@ class SvmlightSource(Source):
         raise (Surprise if self._guessed and is_zero else StreamError)(
             f"{self.name}, line {line + int(counts.trouble_line) + 1}, column {at - begin + 1}: "
             f"{TROUBLES[counts.trouble]}",
-            *((" (say ", Option("zero_based", True), ")") if is_zero else ()),
+            *((" (use ", Option("zero_based", True), ")") if is_zero else ()),
             f"; found {found}.",
         )
 

@@ -176,7 +176,9 @@ class TableSource(Source):
             self._weight = self._column_at(list(found), weight, needs_label)
         self._label = self._label_among(list(found), label, needs_label)
         if self._label is not None and self._label == self._weight:
-            raise StreamError(f"{self.name}: column {self._label!r} has the labels, no weights.")
+            raise StreamError(
+                f"{self.name}: column {self._label!r} cannot be both label and weight."
+            )
         features = columns
         if features is None:
             features = [name for name in found if name not in (self._label, self._weight)]
@@ -206,7 +208,7 @@ class TableSource(Source):
             return candidates[0]
         if not needed:
             return None
-        what = f"{self.name}: which column has the labels? say "
+        what = f"{self.name}: the label column is unknown: name it with "
         raise StreamError(what, Option("label", ""), f"; there are {listed(names)}.")
 
     def _column_at(self, names: list[str], place: str | int, needed: bool) -> str | None:
@@ -227,13 +229,13 @@ class TableSource(Source):
         wanted = "text" if wanted == "category" else wanted
         if there is None or wanted is None:
             raise StreamError(
-                f"{self.name}: column {name!r} is neither of numbers nor of text; say by ",
+                f"{self.name}: column {name!r} is neither numeric nor text; select columns with ",
                 Option("columns", ""),
-                " which ones to read.",
+                ".",
             )
         _check_choice(f"the kind of column {name!r}", wanted, KINDS)
         if self._format != "csv" and there == "text" and wanted != "text":
-            raise StreamError(f"{self.name}: column {name!r} is of text, expected a {wanted}.")
+            raise StreamError(f"{self.name}: column {name!r} is text, expected a {wanted}.")
         return wanted
 
     def _check_column(self, name: str, found: Mapping[str, Any]) -> None:

@@ -63,7 +63,11 @@ class Letters:
     def trouble(self) -> tuple[str | Option, ...]:
         """What to say of a line that is not valid."""
         if self._codec is None:
-            return ("the line is not UTF-8 (say ", Option("encoding", "latin-1"), " if it is that)")
+            return (
+                "the line is not UTF-8 (use ",
+                Option("encoding", "latin-1"),
+                " if that is its encoding)",
+            )
         return (f"the line is not {self._given}",)
 
 

@@ -37,7 +37,7 @@ class Following:
     model : what learns
     weights : sample weights only, or None: class weights say what mistakes cost, not how often
         rows come
-    seen : what sets were seen at each place, see `prediction_sets.cover`; empty if nobody asks
+    seen : what sets were seen at each place, see `prediction_sets.cover`; empty if not needed
 
     Attributes
     ----------

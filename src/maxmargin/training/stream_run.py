@@ -261,7 +261,7 @@ class Run:
         if (strange := np.setdiff1d(block.y, classes)).size:
             raise (streams.Surprise if self.guessed else streams.StreamError)(
                 f"{where}: the labels {listed(strange)} are not among the classes "
-                f"{listed(classes)}; say all of them by ",
+                f"{listed(classes)}; list all classes with ",
                 streams.Option("classes", ""),
                 ".",
             )
@@ -409,7 +409,7 @@ def _check_classes(classes: np.ndarray, source: streams.Source) -> None:
             raise ValueError(f"{only_one}.")
         option = streams.Option("classes", "")
         raise streams.OptionError(
-            f"{only_one}, in its first block; say all of them by ", option, "."
+            f"{only_one}, in its first block; list all classes with ", option, "."
         )
     if classes.dtype.kind == "f" and not np.isfinite(classes).all():
         raise streams.StreamError(f"{source.name}: the labels contain NaN or infinity.")

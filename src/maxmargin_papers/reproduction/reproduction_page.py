@@ -158,7 +158,7 @@ def render(sections: Sequence[Section], scale: Scale, made: str = "") -> str:
         looks={
             REPRODUCED: "margin",
             FAILED: "bound",
-            UNDECIDED: "",
+            UNDECIDED: "undecided",
             NOT_COMPARABLE: "muted",
             NOT_COMPARED: "muted",
         },

@@ -84,8 +84,8 @@ def folder() -> Path | None:
         return chosen
     except UnsafeFolderError as reason:
         warnings.warn(
-            f"Compiled code is not kept on disk, where others could change it: {reason}. Let "
-            "MAXMARGIN_CACHE_DIR name a folder by its absolute path, to which only you can write.",
+            f"Compiled code is not kept on disk, where others could change it: {reason}. Set "
+            "MAXMARGIN_CACHE_DIR to the absolute path of a folder to which only you can write.",
             RuntimeWarning,
             stacklevel=2,
         )

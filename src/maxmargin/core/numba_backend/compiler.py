@@ -73,7 +73,7 @@ class LoopLibrary(JITCodeLibrary):
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
         """Machine code, and what Numba wants beside it: a module, for others to copy code from.
 
-        Nobody copies code from a loop. So it has the names alone, which are all that is needed to
+        No code is copied from a loop. So it has the names alone, which are all that is needed to
         find the machine code again, and a sixtieth of the size.
         """
         self._ensure_finalized()

@@ -292,8 +292,9 @@ class _Experts:
     def vector(self, array: Any) -> Any:
         return _array(self.context, self.builder, *array).data
 
-    def size(self, array: Any) -> Any:
-        return self.builder.extract_value(_array(self.context, self.builder, *array).shape, 0)
+    def count(self, lines: Any) -> Any:
+        """How many experts ``lines`` have."""
+        return self.builder.extract_value(_array(self.context, self.builder, *lines).shape, 2)
 
     def each(self, first: Any, stop: Any, body: Any) -> None:
         """Call ``body(at, width)`` for all experts."""
@@ -348,7 +349,7 @@ def _add_line(_typing, lines, c, j, amount, totals):  # type: ignore[no-untyped-
             total = builder.fadd(experts.load(sums, at, width), product)
             experts.store(total, sums, at, width)
 
-        experts.each(experts.intp(0), experts.size(totals), body)
+        experts.each(experts.intp(0), experts.count(lines), body)
         return context.get_dummy_value()
 
     return types.void(lines, c, j, types.float64, totals), generate
@@ -396,7 +397,7 @@ def _push_rooted(_typing, weights, variances, c, j, first, x, peak, steps, gains
         weights, variances, c, j, first, x, peak, steps, gains = zip(
             signature.args, args, strict=True
         )
-        span = lambda experts: experts.number(first), lambda experts: experts.size(steps)
+        span = lambda experts: experts.number(first), lambda experts: experts.count(weights)
         return _push(context, builder, weights, variances, c, j, *span, x, peak, steps, gains)
 
     numbers = types.float64, types.float64

@@ -23,7 +23,7 @@ def standardise(numbers, counts, means, squares, scaled, learn, whole, inverses,
     """Replace rows of numbers by ``(x - mean) / deviation``, learning both along the way.
 
     ``counts``, ``means`` and ``squares`` (the sums of squared deviations) are those of each column
-    up to and with the row at hand; columns behind these are none of numbers. Those that are not
+    up to and with the present row; columns behind these are none of numbers. Those that are not
     ``scaled`` stay as they are. For what is missing (NaN) stands the mean so far; ``whole`` says
     that nothing is.
 

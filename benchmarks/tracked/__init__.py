@@ -1,0 +1,1 @@
+"""Benchmarks of the core for asv; ``python -m benchmarks`` compares with other libraries."""

@@ -1,0 +1,134 @@
+"""Models of linear experts and experts on random Fourier features, which predict by one mixture."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from maxmargin.core.array_fields import Saved, blank
+from maxmargin.core.loop import present
+from maxmargin.core.rows import Tail
+from maxmargin.core.trace import NO_TRACE, Trace
+from maxmargin.models.base import new_tally
+from maxmargin.models.expert_model import ExpertModel, new_expert_space
+from maxmargin.models.model_formulas import MixedPlanes
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.expert_space import ExpertSpace
+from maxmargin.spaces.fourier_space import (
+    FIRST_ROWS,
+    ON_FEATURES,
+    WIDTHS,
+    FourierExperts,
+    FourierSpace,
+    directions_for,
+)
+
+# The first rows and the directions take 2 kB for each column, with 256 components.
+MOST_COLUMNS = 2**16
+
+
+class FourierModel(ExpertModel):
+    """One mixture of linear experts, and of experts on random features, for each problem.
+
+    Parameters
+    ----------
+    spec, tail : see `Model`
+    problems, width : number of mixtures and of features
+    random_state : that of the directions
+    """
+
+    space: Annotated[FourierSpace, Saved()]  # type: ignore[assignment]
+
+    def __init__(
+        self, spec: ModelSpec, problems: int, width: int, tail: Tail, random_state: Any
+    ) -> None:
+        check_width(width)
+        self.spec, self.tail, self.tally, self.unsettled = spec, tail, new_tally(), False
+        kinds, members = parts_of(spec)
+        linear = new_expert_space(kinds, len(spec.mixture), problems, width)
+        sizes = {
+            "problems": problems,
+            "coordinates": width + 1,
+            "components": spec.n_components,
+            "directions": spec.n_components // 2,
+            "members": members,
+        }
+        curves = blank(FourierExperts, sizes)
+        # A generator that is shared stays as it is: a model that is built again has the same seed.
+        curves.seed[0] = copy.deepcopy(check_random_state(random_state)).randint(2**31 - 1)
+        self.space = FourierSpace(linear, curves)
+
+    def linear(self) -> ExpertSpace:
+        return self.space.linear
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> FourierModel:
+        check_width(width)
+        grown: FourierModel = super().grown(width, which, codes)  # type: ignore[assignment]
+        return grown
+
+    def present(
+        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        present(rows, targets, order, rule, self.space, self.tally, trace, maintain=self.maintain)
+
+    def maintain(self, space: FourierSpace) -> None:
+        """Find the widths, once the first rows are there."""
+        curves = space.curves
+        if curves.taken[0] == FIRST_ROWS and curves.median[0] == 0.0:
+            width, count = self.width(), curves.angles.size
+            directions, median = directions_for(curves.kept[:, :width], curves.seed[0], count)
+            curves.directions[0, :width], curves.pending[...] = directions, 1
+            curves.median[0] = median  # from here on there are features
+
+    def settle(self) -> None:
+        self.maintain(self.space)
+        super().settle()
+
+    def formula(self, features: int) -> MixedPlanes:
+        linear, curves = super().formula(features), self.space.curves
+        width, (problems, experts) = linear.weights.shape[2], linear.shares.shape
+        angles = [curves.directions[0, :width] * (WIDTHS[0] / each) for each in WIDTHS]
+        count, unit = curves.angles.size, 1.0 / np.sqrt(curves.angles.size)
+        weights = np.zeros((problems, experts, width + 2 * len(WIDTHS) * count))
+        weights[:, : linear.weights.shape[1], :width] = linear.weights
+        intercepts = np.zeros((problems, experts))
+        intercepts[:, : linear.weights.shape[1]] = linear.intercepts
+        # Axes: problem, width, component (of pairs), rule.
+        own = unit * curves.weights.reshape(problems, len(WIDTHS), count, 2, -1)
+        for w in range(len(WIDTHS)):
+            for part in range(2):  # cosines, sines
+                start = width + (part * len(WIDTHS) + w) * count
+                which = slice(linear.weights.shape[1] + w, None, len(WIDTHS))
+                weights[:, which, start : start + count] = own[:, w, :, part].swapaxes(1, 2)
+        return linear._replace(weights=weights, intercepts=intercepts, angles=np.hstack(angles))
+
+
+def parts_of(spec: ModelSpec) -> tuple[tuple[str, ...], int]:
+    """The kinds of the linear experts, and the number of rules on the features of one width."""
+    kinds = tuple(kind for kind in spec.mixture if kind != ON_FEATURES)
+    return kinds, (len(spec.mixture) - len(kinds)) // len(WIDTHS)
+
+
+def shapes_of_weights(spec: ModelSpec, problems: int, width: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the largest arrays of a mixture, by their names in files."""
+    kinds, members = parts_of(spec)
+    of_columns = problems, width + 1, len(kinds)
+    if not members:
+        return {"space.columns.weights": of_columns}
+    return {
+        "space.linear.columns.weights": of_columns,
+        "space.curves.weights": (problems * len(WIDTHS), spec.n_components, members),
+    }
+
+
+def check_width(width: int) -> None:
+    """Raise if random features of so many columns would take too much memory."""
+    if width > MOST_COLUMNS:
+        raise ValueError(
+            f"kernel='rbf' takes at most {MOST_COLUMNS} columns, of which each has as many numbers "
+            f"as there are components; got {width}. Use kernel='linear' for such rows."
+        )
