@@ -31,6 +31,8 @@ from maxmargin import (
 )
 from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
 
+pytestmark = pytest.mark.compiled
+
 ERRORS = [KeyboardInterrupt, MemoryError]
 POINTS = 7  # in each call, for each error
 
