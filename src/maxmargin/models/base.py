@@ -36,7 +36,6 @@ class Model(ABC):
     has_supports: ClassVar[bool] = False
     outputs_are_odds: ClassVar[bool] = False  # log-odds, which need no calibration
     learns_rows_in_place: ClassVar[bool] = False  # a single row is one call of a compiled loop
-
     spec: ModelSpec
     tail: Annotated[Tail, Saved()]
     tally: Annotated[np.recarray, Array(1, dtype=TALLY)]
