@@ -9,12 +9,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin.algorithms.perceptron import Perceptron
+from maxmargin.core.row_scans import all_outputs
+from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.batching import Rows
 from maxmargin.evaluate.predictions import leads
 from maxmargin.models.build import build
 from maxmargin.models.expert_model import ExpertModel
-from maxmargin.models.linear_model import LinearModel
+from maxmargin.models.linear_model import LinearModel, as_rows
 from maxmargin.models.model_mixing import adopted
 from maxmargin.training.inputs import class_codes, shown
 from maxmargin.training.outputs import check_new_X
@@ -54,7 +56,19 @@ def frozen_outputs(clf: BaseEstimator, X: Any) -> np.ndarray:
     if state is None or not isinstance(state.model, LinearModel):
         return clf.decision_function(X).reshape(X.shape[0], -1)
     rows = check_new_X(trainer_of(clf).options, prepared(state, X), state.features)
-    return state.model.outputs_by_rows(rows)[:, shown(state)]
+    return outputs_by_rows(state.model, rows)[:, shown(state)]
+
+
+def outputs_by_rows(model: LinearModel, X: Any) -> np.ndarray:
+    """The outputs of a model, with the same bits whatever rows are beside a row.
+
+    Products of matrices are rounded as their shapes have it.
+    """
+    weights, found = model.coefficients(), np.empty((X.shape[0], model.problems()))
+    padded = np.zeros((weights.shape[0], X.shape[1] + 1))  # for an offset that there is not
+    padded[:, :-1] = weights[:, : X.shape[1]]
+    all_outputs(as_rows(X, NO_TAIL), padded, found)
+    return found + model.intercepts()
 
 
 def strangeness(clf: BaseEstimator, rows: Rows) -> np.ndarray:
