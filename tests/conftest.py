@@ -2,12 +2,15 @@
 
 import gc
 import os
+from collections import Counter
+from contextlib import nullcontext
 from pathlib import PurePath
 
 import numpy as np
 import pytest
-from extent import EVERYTHING
+from extent import EVERYTHING, is_in_sample
 from hypothesis import settings
+from interpreted import interpreted_loops
 from randomness import no_unseeded_randomness
 from xdist.scheduler import LoadScopeScheduling
 
@@ -33,6 +36,22 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Of tests with many parameters a sample, unless some were asked for by name."""
+    if any("[" in name for name in config.args):
+        return
+    counts = Counter(function_of(item) for item in items)
+    left_out = [item for item in items if not is_in_sample(item.nodeid, counts[function_of(item)])]
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+
+
+def function_of(item):
+    return item.nodeid.partition("[")[0]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -65,7 +84,8 @@ def pytest_runtest_protocol(item):
     if isinstance(item, pytest.DoctestItem) or item.get_closest_marker("unseeded"):
         np.random.seed(0)  # noqa: NPY002
         return (yield)
-    with no_unseeded_randomness():
+    loops = nullcontext() if item.get_closest_marker("compiled") else interpreted_loops()
+    with no_unseeded_randomness(), loops:
         return (yield)
 
 

@@ -17,7 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from maxmargin.pages.svg import STYLE, VARIABLES
-from pictures import benchmarks, certificates, choosing, theorems
+from pictures import benchmarks, certificates, choosing, guarantees, theorems
 
 Picture = Callable[[], Figure]
 
@@ -36,6 +36,8 @@ PICTURES: tuple[Picture, ...] = (
     theorems.columns,
     theorems.bounded_memory,
     theorems.mixtures,
+    guarantees.moving_coverage,
+    guarantees.evidence_of_drift,
     benchmarks.times_as_fast,
 )
 # These are kept with the sources: a README cannot draw.

@@ -183,3 +183,64 @@ def test_the_seed_decides_on_the_features():
     other = AutoMargin(kernel="rbf", n_components=COMPONENTS, random_state=4)
     other.partial_fit(X, codes, classes=[0, 1])
     assert (other.decision_function(X) != ours.decision_function(X)).any()
+
+
+def test_graphs_compute_the_same():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    X, codes = rings(classes=3)
+    clf = learner().partial_fit(X, codes, classes=range(3))
+    graph = maxmargin.to_onnx(clf, dtype="float64").SerializeToString()
+    session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    (scores,) = session.run(["scores"], {"X": X})
+    np.testing.assert_allclose(scores, clf.decision_function(X), rtol=1e-9, atol=1e-9)
+
+
+def test_the_bridge_to_river_learns_the_same_bits():
+    pytest.importorskip("river")
+    from maxmargin.river import classifier
+
+    X, codes = rings(rows=150)
+    clf, bridged = learner(), classifier(learner(), classes=[0, 1])
+    for row, code in zip(X, codes.tolist(), strict=True):
+        names = dict(enumerate(row))
+        clf.learn_one(names, code, classes=[0, 1])
+        bridged.learn_one(names, code)
+    rows = [dict(enumerate(row)) for row in X]
+    assert [bridged.predict_one(row) for row in rows] == [clf.predict_one(row) for row in rows]
+
+
+def test_an_interruption_before_the_widths_are_found_is_made_good(monkeypatch):
+    """Ctrl-C after the 128th row, when the loop has returned and NumPy has not begun."""
+    X, codes = rings(rows=150)
+    names, clf, whole = [dict(enumerate(row)) for row in X], learner(), learner()
+    for row, code in zip(names, codes.tolist(), strict=True):
+        whole.learn_one(row, code, classes=[0, 1])
+    for row, code in zip(names[:127], codes.tolist(), strict=False):
+        clf.learn_one(row, code, classes=[0, 1])
+    with monkeypatch.context() as patch:
+        patch.setattr("maxmargin.models.fourier_model.directions_for", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.learn_one(names[127], int(codes[127]))
+    for row, code in zip(names[128:], codes[128:].tolist(), strict=True):
+        clf.learn_one(row, code)
+    assert_same(clf, whole)
+
+
+def _interrupted(*arguments):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_rows_that_are_no_numbers_are_refused(kernel, bad):
+    X, codes = rings(rows=140)
+    clf = learner().set_params(kernel=kernel)
+    for row, code in zip(X, codes.tolist(), strict=True):
+        clf.learn_one(dict(enumerate(row)), code, classes=[0, 1])
+    before = {name: np.copy(array) for name, array in arrays_of(clf).items()}
+    for call in (clf.predict_one, lambda row: clf.learn_one(row, 0)):
+        with pytest.raises(ValueError, match="expected a finite number"):
+            call({**dict(enumerate(X[0])), 1: bad})
+    for name, array in arrays_of(clf).items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)

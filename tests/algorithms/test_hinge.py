@@ -19,10 +19,11 @@ from maxmargin.models import newton_solver
 LONG = np.longdouble
 
 
-def objective(X, y, weights, penalty, w, b):
+def objective(X, y, weights, penalty, w, b, loss="hinge"):
     """In extended precision; y of -1 and 1."""
     w = np.asarray(w, LONG)
     slack = np.maximum(0, 1 - y * (np.asarray(X, LONG) @ w + LONG(b)))
+    slack = slack if loss == "hinge" else slack**2
     return w @ w / 2 + (weights * slack).sum() / (2 * LONG(penalty))
 
 
@@ -72,14 +73,15 @@ def test_the_objective_is_that_of_libsvm(as_sparse, penalty):
 
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 1e3])
-def test_an_offset_of_all_rows_changes_the_intercept_alone(offset, penalty):
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_an_offset_of_all_rows_changes_the_intercept_alone(loss, offset, penalty):
     """The objective of rows about their mean is that of the rows, and so is the certificate."""
     random = np.random.default_rng(0)
     X = random.normal(size=(300, 5))
     y = X @ random.normal(size=5) + random.normal(size=300) > 0
     far = X + offset * random.normal(size=5)
     near = far - far[0]  # exact: these are numbers with few digits behind the point
-    given = {"loss": "hinge", "soft_margin": penalty, "tol": 1e-4}
+    given = {"loss": loss, "soft_margin": penalty, "tol": 1e-4}
     clf, wanted = MaxMargin(**given).fit(far, y), MaxMargin(**given).fit(near, y)
     assert clf.converged_
     assert clf.certificate_.margin == pytest.approx(wanted.certificate_.margin, rel=2e-4)
@@ -88,9 +90,10 @@ def test_an_offset_of_all_rows_changes_the_intercept_alone(offset, penalty):
     # The intercept of near rows, exactly: extended precision is not enough for far ones.
     exact = Fraction(b) + sum(Fraction(v) * Fraction(x) for v, x in zip(w, far[0], strict=True))
     b = LONG(float(exact)) + LONG(float(exact - Fraction(float(exact))))
-    reached = objective(near, signs, np.ones(300), penalty, w, b)
-    assert clf.certificate_.margin <= 1 / (2 * reached)
-    assert clf.certificate_.margin == pytest.approx(float(1 / (2 * reached)), rel=1e-5)
+    reached = objective(near, signs, np.ones(300), penalty, w, b, loss)
+    reached = 1 / (2 * reached) if loss == "hinge" else 1 / np.sqrt(2 * reached)
+    assert clf.certificate_.margin <= reached
+    assert clf.certificate_.margin == pytest.approx(float(reached), rel=1e-5)
 
 
 def test_outputs_at_the_center_are_rounded_once():

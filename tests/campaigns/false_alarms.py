@@ -12,7 +12,7 @@ from maxmargin import PassiveAggressive, Perceptron
 from maxmargin.datasets import make_switching
 from maxmargin.evaluate import Drift, DriftAlarm, progressive
 from maxmargin.evaluate.batching import Rows
-from maxmargin.evaluate.drift import strangeness
+from maxmargin.evaluate.frozen_copies import strangeness
 
 ROWS = 5000
 

@@ -144,7 +144,7 @@ def end(run: Run) -> None:
 
 def stuck(run: Run) -> bool:
     """Wait until nothing is acknowledged any more; False if that does not come."""
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + 300.0
     while time.monotonic() < end:
         before = sum(len(each.done) for each in run.clients), sum(each.busy for each in run.clients)
         time.sleep(0.3)

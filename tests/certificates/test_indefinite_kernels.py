@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from campaigns.indefinite_kernels import check_number
+from extent import everything_or
 
 from maxmargin import AMIRA, BisectionPerceptron, Forgetron, PassiveAggressive
 
 # Few loops to compile.
 FEW = ("PassiveAggressive", "Forgetron")
-KERNELS = 150
+KERNELS = everything_or(50, 150)
 
 
 def test_no_ratio_is_above_1():

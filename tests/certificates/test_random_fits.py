@@ -70,3 +70,16 @@ def test_a_bound_that_is_too_low_is_found(learner, rows):
     found = list(question(case).findings(lowered))
     assert {each.kind for each in found} == {"bound"}
     assert len({each.text.partition(":")[0] for each in found}) == max(1, len(classes))
+
+
+def test_slacks_are_those_of_the_coefficients():
+    """Kernel values of 1e39: steps that lead nowhere once left slacks of 0 behind."""
+    X = np.array([[-16, -62, -73], [86, 76, -42], [-23, -9, 8], [20, 14, -74], [-66, 30, -60]])
+    X = np.vstack([X, [[24, 53, 38], [12, 9, -63], [15, 35, -3], [-14, 4, -41], [78, 33, -5]]])
+    X, y = np.vstack([X, [23, -37, -28]]) * 1e8, np.array([1, 2, 0, 1, 0, 2, 2, 0, 1, 0, 1])
+    clf = MaxMargin(kernel="poly", degree=2, gamma="auto", fit_intercept=False)
+    clf.set_params(loss="hinge", soft_margin=10.0, tol=0.1, max_iter=300)
+    case = Case(clf, [Step("fit", X, y, {})], np.eye(3))
+    with pytest.warns(UserWarning, match="scale the features"), np.errstate(all="ignore"):
+        certificate = learn(case).certificate_
+    assert not list(question(case).findings(certificate))

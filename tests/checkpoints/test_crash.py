@@ -18,10 +18,10 @@ from maxmargin import persistence
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 
 # How often each run is killed: some times, or as often as you wait for, and then more runs.
-KILLS = int(os.environ.get("MAXMARGIN_KILLS", "4"))
-RUNS = ["command", "recipe", "RandomBudgetPerceptron"]
+KILLS = int(os.environ.get("MAXMARGIN_KILLS", "3"))
+RUNS = ["recipe", "AutoMargin"]
 if "MAXMARGIN_KILLS" in os.environ:
-    RUNS += ["AMIRA", "Forgetron"]
+    RUNS += ["command", "RandomBudgetPerceptron", "AMIRA", "Forgetron"]
 # Of the kills, this part hits processes that have not begun to learn.
 EARLY = 0.1
 # There are several blocks in a pass, and checkpoints are written most of the time.
@@ -40,6 +40,7 @@ maxmargin.save(clf, model)
 """
 LEARNERS = {
     "AMIRA": "AMIRA()",
+    "AutoMargin": "AutoMargin(kernel='rbf', n_components=16, random_state=0)",
     "Forgetron": "Forgetron(budget=50, gamma=0.1, random_state=0)",
     "RandomBudgetPerceptron": "RandomBudgetPerceptron(budget=50, gamma=0.1, random_state=0)",
 }
@@ -63,7 +64,7 @@ def table(tmp_path_factory):
     words = ["good", "bad", "late", "grüße", "never again", "so so"]
     with path.open("w") as file:
         file.write("age,city,since,note,label\n")
-        for k in range(90_000):
+        for k in range(40_000):
             age = "" if chance.random() < 0.1 else f"{chance.gauss(40.0, 12.0):.3f}"
             city = f"city{chance.randrange(1 + k // 20)}" if chance.random() < 0.5 else "Rome"
             day = f"20{chance.randrange(10, 25)}-{chance.randrange(1, 13):02}-07"

@@ -43,6 +43,24 @@ def test_one_object_per_line(command, folder, model, rows, scores):
         assert [each["scores"] for each in said] == clf.decision_function(X)[:, None].tolist()
 
 
+def test_prediction_sets(command, folder, rows, tmp_path, model):
+    X, _ = rows
+    path, data = tmp_path / "sets.mm", folder / "rows.svm"
+    learner = "-a", "passiveaggressive", "--set", "coverage=0.6"
+    assert command("fit", data, *learner, "--model", path)[0] == 0
+    clf = load(path)
+    expected = [clf.classes_[inside].tolist() for inside in clf.predict_set(sparse.csr_matrix(X))]
+    assert {len(each) for each in expected} > {1}
+    _, printed, _ = command("predict", path, data, "--sets", "--json")
+    assert [json.loads(line)["set"] for line in printed.splitlines()] == expected
+    _, printed, _ = command("predict", path, data, "--scores", "--sets")
+    last = [line.split("\t")[2] for line in printed.splitlines()]
+    assert last == [",".join(map(str, each)) for each in expected]
+    code, _, complaint = command("predict", model, data, "--sets")
+    assert code == 2
+    assert "maxmargin fit --set coverage=0.9" in complaint
+
+
 def test_text_of_several_classes():
     labels, outputs = ['"a"', "é"], [[1.0, -0.5, 1e-17], [2.0, 1 / 3, 5.0]]
     plain = text_of(labels, {"scores": outputs}, as_json=False)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from backends import only_full
+from extent import everything_or
 
 from maxmargin.cli.warmup import Form
 from maxmargin.core.numba_backend import cache
@@ -52,7 +53,7 @@ def test_for_people(command):
     assert folder.startswith(f"  {cache.folder()}, ")
 
 
-@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("form", everything_or([Form.sparse], list(Form)))
 def test_other_rows_and_classes(report, form):
     options = ("--rows", form.value, "--float32", "--classes", "3")
     said = report("warmup", "pegasos", *options, "--set", "lambda_=0.5")

@@ -127,6 +127,20 @@ def test_labels(server, client):
         client.label(["p", "q"], ["yes"])
 
 
+def test_prediction_sets(server):
+    with Client(server.url) as client:
+        server.answer = {"prediction": "a", "set": ["a", "b"]}
+        assert client.predict_set({"x": 1}) == ["a", "b"]
+        server.answer = {"predictions": ["a", "b"], "sets": [["a"], []]}
+        assert client.predict_set([{"x": 1}, {"x": 2}]) == [["a"], []]
+        server.answer = {"prediction": "a"}
+        with pytest.raises(ServeError, match="set"):
+            client.predict_set({"x": 1})
+    one, two, _ = (json.loads(request.body) for request in server.requests)
+    assert one == {"row": {"x": 1}, "set": True}
+    assert two == {"rows": [{"x": 1}, {"x": 2}], "set": True}
+
+
 def test_models_and_shadows_by_name(server):
     with Client(f"{server.url}/below/", model="a b/c", token="secret") as client:
         client.add_shadow("s", "NORMA", rate=0.1)

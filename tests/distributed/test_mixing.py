@@ -173,6 +173,7 @@ def test_balanced_classes_count_the_same():
         (Perceptron(intercept_scaling="max"), 1, "intercept_scaling"),
         (FixedShare(), 1, "several learners"),
         (AutoMargin(), 1, "several learners"),
+        (AutoMargin(kernel="rbf", n_components=4, random_state=0), 1, "several learners"),
         (NOCA(), 1, "NOCA"),
     ],
     ids=lambda value: type(value).__name__,

@@ -83,6 +83,16 @@ def plot_kernels(facts):
 
 
 @claims
+def plot_exact_kernels(facts):
+    assert facts["hinge"].certificate_.ratio >= 0.999
+    assert facts["agreement"] > 0.995
+    auto, path, errors = facts["auto"], facts["path"], facts["errors"]
+    assert auto.soft_margin_ == path.soft_margin
+    assert errors[path.best] < min(errors) + 2.0
+    assert abs(facts["left_out"] - errors[path.best]) < 6.0  # two standard errors of 200 rows
+
+
+@claims
 def plot_noisy_rows(facts):
     hard, firm, soft, without = facts["turned"].values()
     assert hard > firm > soft > without

@@ -12,6 +12,8 @@ from sklearn.base import clone
 from maxmargin import AMIRA, NORMA, FixedShare, Forgetron, PassiveAggressive, Perceptron, Projectron
 from maxmargin.evaluate import progressive
 
+pytestmark = pytest.mark.compiled
+
 WIDTH = 14
 AVERAGED = [
     Perceptron(average=True),

@@ -7,10 +7,11 @@ run for the first, the second and the last time.
 
 import copy
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
-from common.kinds import KINDS
+from common.kinds import KINDS, kind
 from extent import EVERYTHING
 from persistence.states import known_to
 from scipy import sparse
@@ -24,10 +25,13 @@ from maxmargin import (
     AutoMargin,
     FixedShare,
     Forgetron,
+    MaxMargin,
     Perceptron,
     RandomBudgetPerceptron,
 )
 from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
+
+pytestmark = pytest.mark.compiled
 
 ERRORS = [KeyboardInterrupt, MemoryError]
 POINTS = 7  # in each call, for each error
@@ -98,12 +102,33 @@ def is_possible(Estimator, call):
     return not any(word in call for word in WITHOUT.get(Estimator, ()))
 
 
+@kind
+class HingeMaxMargin(MaxMargin):
+    loss: str = "hinge"
+
+
+@kind
+class KernelMaxMargin(MaxMargin):
+    loss: str = "hinge"
+    kernel: Any = "rbf"
+
+
+@kind
+class ChoosingMaxMargin(MaxMargin):
+    kernel: Any = "rbf"
+    soft_margin: Any = "auto"
+    calibration: Any = "loo"
+
+
+EXACT = [HingeMaxMargin, KernelMaxMargin, ChoosingMaxMargin]
+
 CASES = [
     (Estimator, call)
     for Estimator in KINDS.values()
     for call in CALLS
     if is_possible(Estimator, call)
 ]
+CASES += [(each, call) for each in EXACT for call in ("fit", "fit again", "predict")]
 
 
 def traced(run, clf, *stop):

@@ -22,6 +22,7 @@ from maxmargin import (
     AMIRA,
     NORMA,
     PUMMA,
+    AutoMargin,
     BisectionPerceptron,
     FixedShare,
     Forgetron,
@@ -52,6 +53,8 @@ LEARNERS = {
     "budget": (Forgetron(budget=10, gamma=0.5), two),
     "vote": (FixedShare(learners=[Perceptron(), PassiveAggressive(C=0.1)]), two),
     "weights of classes": (Perceptron(class_weight="balanced"), three),
+    "mixture": (AutoMargin(), two),
+    "mixtures of three": (AutoMargin(), three),
 }
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 
@@ -267,6 +270,15 @@ def test_learning_is_the_same_with_and_without(name):
     np.testing.assert_array_equal(with_them.decision_function(X), without.decision_function(X))
 
 
+@pytest.mark.parametrize("name", ["mixture", "mixtures of three", "probabilities of three"])
+def test_sets_are_the_likeliest_classes(name):
+    clf = streamed(name)
+    inside, chances = clf.predict_set(X), clf.predict_proba(X)
+    for row, chance in zip(inside, chances, strict=True):
+        if row.any() and not row.all():
+            assert chance[row].min() >= chance[~row].max()
+
+
 CUTS = st.lists(st.integers(0, 120), max_size=5)
 
 
@@ -301,7 +313,11 @@ def test_any_chunking_of_rows_with_weights_gives_the_same_bits(name, cuts):
 
 
 @pytest.mark.parametrize(
-    "name", ["two classes", "probabilities", "probabilities of three", "weights of classes", "vote"]
+    "name",
+    [
+        *("two classes", "probabilities", "probabilities of three", "weights of classes", "vote"),
+        *("mixture", "mixtures of three"),
+    ],
 )
 def test_single_rows_give_the_same_bits(name):
     y, one = LEARNERS[name][1], made(name)

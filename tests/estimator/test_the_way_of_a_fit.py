@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import maxmargin
 from maxmargin import PUMMA
+
+pytestmark = pytest.mark.compiled
 
 PACKAGE = Path(maxmargin.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from maxmargin import AMIRA, PUMMA, Forgetron, Perceptron
+from maxmargin import AMIRA, PUMMA, Forgetron, MaxMargin, Perceptron
 
 ROWS = 300
 random = np.random.default_rng(0)
@@ -92,3 +92,33 @@ def test_a_fit_waits_for_rows_and_rows_for_a_fit():
 
     together(fit, lambda: [clf.learn_one(row, label) for row, label in zip(X, y, strict=True)])
     assert clf._state.model.trials() >= trials + ROWS + 5 * ROWS
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        MaxMargin(loss="hinge"),
+        MaxMargin(loss="hinge", kernel="rbf"),
+        MaxMargin(kernel="rbf", calibration="loo"),
+    ],
+    ids=["hinge", "hinge, rbf", "rbf"],
+)
+def test_an_exact_fit_is_seen_as_a_whole(learner):
+    """While one thread fits to other labels again and again, others see one model or the next."""
+    labels = y, 1 - y
+    wanted = [clone(learner).fit(X, each).decision_function(X[:20]) for each in labels]
+    clf, done = clone(learner).fit(X, y), threading.Event()
+
+    def fit():
+        try:
+            for k in range(6):
+                clf.fit(X, labels[k % 2])
+        finally:
+            done.set()
+
+    def read():
+        while not done.is_set():
+            found = clf.decision_function(X[:20])
+            assert any(np.array_equal(found, each) for each in wanted)
+
+    together(fit, read, read)

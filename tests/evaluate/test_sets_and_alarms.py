@@ -1,16 +1,19 @@
 """Prediction sets and drift alarms in `progressive`, and what can be said of them."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
 from campaigns.false_alarms import exchangeable, has_alarm, sea
-from scipy import integrate
+from persistence.states import known_to
+from scipy import sparse
 
 from maxmargin import PassiveAggressive
 from maxmargin.evaluate import AbstentionDisplay, Drift, DriftAlarm, progressive
-from maxmargin.evaluate.drift import strangeness
-from maxmargin.evaluate.drift_alarm import ODDS, POWERS, SHARE, STEPS, UPWARD
+from maxmargin.evaluate.batching import csr_part
+from maxmargin.evaluate.drift_alarm import BETS, odds_at
+from maxmargin.evaluate.frozen_copies import strangeness
 
 
 def learner(**parameters):
@@ -72,44 +75,89 @@ def test_answers_are_fewer_and_better_with_more_coverage():
 # ------------------------------------------------------------------------------------------- alarms
 def wealth_by_hand(scores, ties):
     """The martingale, with all scores kept."""
-    bets, idle, path = np.zeros(6), 1.0, []
-    steps, pays = np.array(STEPS), np.array(ODDS)
-    for n in range(len(scores)):
-        above = sum(each > scores[n] for each in scores[: n + 1])
-        same = sum(each == scores[n] for each in scores[: n + 1])
-        p = (above + (1.0 - ties[n]) * same) / (n + 1)
-        q = 1.0 - (above + ties[n] * same) / (n + 1)
-        left = (n + 2.0) ** -0.1
-        ranks = np.array([p] * UPWARD + [q] * (len(POWERS) - UPWARD))
-        odds = np.array(POWERS) * ranks ** (np.array(POWERS) - 1.0)
-        stepped = np.where(p <= steps, pays, (1.0 - steps * pays) / (1.0 - steps))
-        bets = (bets + SHARE * (idle - left)) * np.concatenate([odds, stepped])
-        idle = left
-        path.append(idle + bets.sum())
+    e = max(0.03, ((scores[:200] > 0.0).sum() + 0.5) / 201.0)
+    inverses = 1.0 / np.where(scores[200:] == 0.0, -1e-300, scores[200:])
+    wealth, idle, path = np.zeros(len(BETS)), 1.0, []
+    for n, own in enumerate(inverses):
+        before = (inverses[: n + 1] > own).sum()
+        p = (before + ties[n] * (inverses[: n + 1] == own).sum()) / (n + 1)
+        fresh = idle * 0.3 / (n + 300.0)
+        idle -= fresh
+        for k, bet in enumerate(BETS):
+            shape, ratio, inside = bet.right, 1.0, (1.0 - p) / (1.0 - e)
+            if p <= e:
+                shape, ratio, inside = bet.wrong, bet.ratio, p / e
+            odds = ratio / (1.0 - e + bet.ratio * e) * shape[min(7, int(8 * inside))]
+            wealth[k] = (wealth[k] + fresh / len(BETS)) * odds / np.mean(shape)
+        path.append(idle + wealth.sum())
     return np.array(path)
 
 
 def test_the_wealth_is_that_of_the_reference():
     random = np.random.default_rng(0)
-    scores = np.concatenate([random.integers(-3, 3, 200), random.integers(2, 5, 30)]) * 0.7
+    scores = np.concatenate([random.integers(-9, 3, 500), random.integers(-2, 9, 100)]) * 0.7
     alarm = DriftAlarm(1e-30, random_state=5)
     wealth = wealth_by_hand(scores, np.random.default_rng(5).random(scores.size))
-    found = []
-    for score in scores:
-        alarm.update(score)
-        found.append(alarm._wealth.sum())
-    np.testing.assert_allclose(found, wealth, rtol=1e-10)
+    found = [alarm.update(score).evidence for score in scores]
+    assert set(found[:200]) == {1.0}
+    np.testing.assert_allclose(found[200:], wealth, rtol=1e-9)
     assert wealth[-1] > 1e3
 
 
 def test_bets_are_fair():
-    """The mean of the odds over p is 1, and shares are those of one wealth."""
-    for power in POWERS:
-        mean, _ = integrate.quad(lambda p, power=power: power * p ** (power - 1.0), 0.0, 1.0)
-        assert mean == pytest.approx(1.0)
-    for step, pays in zip(STEPS, ODDS, strict=True):
-        assert 1.0 < pays < 1.0 / step  # the rest is lost if p is above
-    assert SHARE * (len(POWERS) + len(STEPS)) == pytest.approx(1.0)
+    """The mean of the odds over p is 1, at any share of mistakes."""
+    for share in (0.03, 0.1, 200.5 / 201.0):
+        others, mistakes = odds_at(share).mean(axis=1)
+        np.testing.assert_allclose(share * mistakes + (1.0 - share) * others, 1.0, rtol=1e-14)
+        assert (odds_at(share) > 0.0).all()
+
+
+def test_wealth_is_fair_on_all_orders_of_some_scores():
+    """Its mean over all orders of a bag of scores, and over the ties, is 1: a martingale."""
+    bag, begun, means = np.array([-2.0, -2.0, -0.5, 0.3, 0.3, 4.0]), DriftAlarm(), []
+    orders = np.unique(np.array(list(itertools.permutations(bag))), axis=0)
+    begun.update_many(np.repeat([-1.0, 1.0], [140, 60]))
+    wealth = np.array([bet.ratio < 8.0 for bet in BETS] + [False]) / (len(BETS) - 1)  # all is bet
+    for seed in range(40):
+        found = []
+        for k, order in enumerate(orders):
+            alarm = DriftAlarm(1e-9, random_state=seed * len(orders) + k)
+            alarm.restore({**begun.state(), "wealth": wealth}).update_many(order)
+            found.append(alarm.evidence)
+        means.append(np.mean(found))
+    error = np.std(means) / np.sqrt(len(means))
+    assert abs(np.mean(means) - 1.0) < 4.0 * error < 0.04
+
+
+def test_an_alarm_goes_on_from_its_state():
+    random = np.random.default_rng(2)
+    scores = random.normal(size=3000) - 1.0
+    scores[1500:] *= -1.0
+    one, other = DriftAlarm(0.05, random_state=3), DriftAlarm(0.05, random_state=3)
+    for start in range(0, 3000, 250):
+        for alarm in (one, other):
+            taken = start
+            while taken < start + 250:
+                taken += alarm.update_many(scores[taken : start + 250])
+        other = DriftAlarm(0.05, random_state=3).restore(other.state())
+    assert one.n_alarms == other.n_alarms == 1
+    assert known_to(one.state()) == known_to(other.state())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("counts", np.zeros(3, dtype=np.int64), "another shape"),
+        ("wealth", np.full(len(BETS) + 1, np.nan), "out of its range"),
+        ("first", np.array([3, 4]), "more scores than it has seen"),
+        ("drawn", 0, "more scores than it has seen"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(name, value, what):
+    alarm = DriftAlarm()
+    alarm.update_many(np.arange(-300.0, 0.0))
+    with pytest.raises(ValueError, match=what):
+        DriftAlarm().restore({**alarm.state(), name: value})
 
 
 def test_chunks_of_scores_give_the_same_alarms():
@@ -126,7 +174,7 @@ def test_chunks_of_scores_give_the_same_alarms():
             found.append(row)
     assert rows == found
     assert single.n_alarms == len(found) >= 2
-    assert single._limit == (len(found) + 1) * (len(found) + 2) / 0.05
+    assert single.limit == (len(found) + 1) * (len(found) + 2) / 0.05
 
 
 def test_false_alarms_are_rare():
@@ -168,7 +216,7 @@ def test_rows_one_by_one_raise_the_same_alarms():
         clf.partial_fit(X[i : i + 1], y[i : i + 1], [False, True])
         if frozen is not None:
             lead = frozen.decision_function(X[i : i + 1])[0] * (1 if y[i] else -1)
-            if alarm.update(-max(lead, 0.0)).drift_detected:
+            if alarm.update(-lead).drift_detected:
                 rows.append(i + 1)
                 frozen, waited = None, 0
                 continue
@@ -203,3 +251,13 @@ def test_what_is_refused():
         DriftAlarm().update(np.nan)
     with pytest.raises(TypeError, match='on_drift must be "alarm"'):
         progressive(learner(), [[1.0]], [1], on_drift="siren")
+
+
+@pytest.mark.parametrize("which", [slice(2, 5), slice(None, 4), slice(3, 3), slice(9, None)])
+def test_parts_of_sparse_rows_are_views(which):
+    X = sparse.random_array((6, 5), density=0.5, format="csr", rng=np.random.default_rng(0))
+    X = sparse.csr_matrix(X)
+    part = csr_part(X, which)
+    np.testing.assert_array_equal(part.toarray(), X[which].toarray())
+    assert part.has_canonical_format
+    assert part.nnz == 0 or np.shares_memory(part.data, X.data)

@@ -85,6 +85,14 @@ VARIANTS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     ),
 }
 
+# The same for the learner that needs all rows at once.
+EXACT: dict[str, dict[str, Any]] = {
+    "hinge": {"loss": "hinge"},
+    "rbf": {"kernel": "rbf", "gamma": 0.5},
+    "rbf, hinge": {"kernel": "rbf", "gamma": 0.5, "loss": "hinge"},
+    "rbf, chosen": {"kernel": "rbf", "soft_margin": "auto", "calibration": "loo"},
+}
+
 # A vote has no space of its own, but experts of several kinds, each compiled anew.
 VOTED = {"rbf", "oldest"}
 
@@ -128,6 +136,14 @@ def states(wide: bool = False) -> Iterator[tuple[str, Callable[[], Any], Callabl
             if _valid(Estimator, {"warm_start": True}):
                 fit = lambda make=make: make(learn=fitted)  # noqa: E731
                 yield f"{name} fitted", fit, lambda clf, r=rows, y=labels: fitted(clf, r, y)
+
+    for variant, parameters in EXACT.items():
+        for labels, kind in ((two, "two"), (three, "three")):
+
+            def fit(given=parameters, labels=labels):
+                return fitted(made(maxmargin.MaxMargin, max_iter=100, **given), X, labels)
+
+            yield f"MaxMargin {variant} {kind} fitted", fit, lambda clf, y=labels: fitted(clf, X, y)
 
     gram, exact = X @ X.T, {"kernel": "precomputed"}
     for variant, more in {"precomputed": {}, "precomputed budget": {"budget": 4}}.items():

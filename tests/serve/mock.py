@@ -43,7 +43,14 @@ STATE = {
     "snapshot_sequence": 4000,
     "uptime_seconds": 12345.6,
     "certificate": {"margin": None, "bound": 0.0123, "ratio": None},
-    "drift": [{"row": 2800, "accuracy_before": 0.91, "accuracy_after": 0.78}],
+    "drift": {
+        "delta": 0.01,
+        "evidence": 3.25,
+        "limit": 600.0,
+        "alarms": [2800],
+    },
+    "drift_alarms": 1,
+    "coverage": None,
     "largest_weights": [{"name": "clicks", "class": "buys", "weight": 2.31}],
     "learners": [
         {
@@ -130,6 +137,7 @@ def nothing_yet():
     """The state of a model that has learned nothing: most of it is null."""
     kept = {"name": "new", "algorithm": "AMIRA", "parameters": {}}
     empty = {name: [] for name, value in STATE.items() if isinstance(value, list)}
+    empty["drift"] = {"delta": 0.01, "evidence": None, "limit": 200.0, "alarms": []}
     learner = {**dict.fromkeys(STATE["learners"][0]), **kept, "role": "live"}
     return {**dict.fromkeys(STATE), **empty, **kept, "rows": 0, "learners": [learner]}
 

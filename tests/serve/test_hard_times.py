@@ -28,11 +28,11 @@ pytestmark = pytest.mark.skipif(
 
 def test_nothing_is_lost_by_kills(tmp_path):
     options = {"forked": True, "keep_log": False, "least": 20}
-    outcome = kill_servers(3, 0, tmp_path, ("columns",), **options)
+    outcome = kill_servers(2, 0, tmp_path, ("columns",), **options)
     assert not outcome.troubles
-    assert outcome.counts["kills"] == 3
+    assert outcome.counts["kills"] == 2
     assert outcome.counts["identical"] == 1
-    assert outcome.counts["events"] >= 60  # 20 deeds before each kill, with an event or more each
+    assert outcome.counts["events"] >= 40  # 20 deeds before each kill, with an event or more each
     assert outcome.counts["answers"] > 0
 
 
@@ -43,11 +43,11 @@ def test_nothing_is_lost_on_a_disk_that_fills_up(tmp_path):
 
 
 def test_odd_requests(tmp_path):
-    found = fuzz(600, 0, tmp_path, zygote=shared())
+    found = fuzz(200, 0, tmp_path, zygote=shared())
     assert not found.troubles
-    assert found.answers[200] > 50
-    assert found.answers[400] > 50
-    assert found.answers[422] > 5
+    assert found.answers[200] > 15
+    assert found.answers[400] > 15
+    assert found.answers[422] > 1
 
 
 def test_folders_that_somebody_has_changed(tmp_path):
@@ -59,14 +59,14 @@ def test_folders_that_somebody_has_changed(tmp_path):
 
 def test_shadows_with_parameters_of_all_kinds(tmp_path):
     """In a process that compiles nothing: there are many loops, for few rows each."""
-    command = [sys.executable, shadow_parameters.__file__, "48", "--seed", "3", "--size", "8"]
+    command = [sys.executable, shadow_parameters.__file__, "16", "--seed", "3", "--size", "8"]
     plain = {**os.environ, "NUMBA_DISABLE_JIT": "1", "TMPDIR": str(tmp_path)}
     found = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout + found.stderr
-    assert "48 requests, 0 troubles" in found.stdout
+    assert "16 requests, 0 troubles" in found.stdout
     counts = {name: int(count) for count, name in re.findall(r"(\d+) (\w+)$", found.stdout, re.M)}
-    assert counts["accepted"] > 10
-    assert counts["refused"] > 10
+    assert counts["accepted"] > 3
+    assert counts["refused"] > 3
 
 
 def test_memory_is_flat(tmp_path):
@@ -74,10 +74,10 @@ def test_memory_is_flat(tmp_path):
 
 
 def test_slow_clients(tmp_path):
-    found = besiege(2 * len(SLOW), 0, tmp_path, shared())
+    found = besiege(len(SLOW), 0, tmp_path, shared())
     assert not found.troubles
-    assert set(found.ended.values()) == {2}
+    assert set(found.ended.values()) == {1}
     assert found.good > 0
-    assert found.answers[200] > 100
-    assert found.answers[408] > 5
-    assert found.answers[400] > 2
+    assert found.answers[200] > 50
+    assert found.answers[408] > 2
+    assert found.answers[400] > 0

@@ -411,7 +411,8 @@ STATE = """name algorithm parameters classes n_features columns sequence events 
 mistakes answers wrong_answers answer_accuracy recent_answer_accuracy
 progressive_accuracy recent_progressive_accuracy loss recent_loss largest_class_share
 events_per_second rows_per_second latency_ms waiting queue log_bytes snapshot_sequence
-uptime_seconds certificate drift largest_weights learners history example"""
+uptime_seconds certificate drift drift_alarms coverage largest_weights learners history
+example"""
 
 
 def test_the_state_the_file_the_metrics_and_the_pages(app, tmp_path):

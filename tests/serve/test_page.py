@@ -61,7 +61,9 @@ def test_it_shows_the_state_and_follows_it(page, server):
     assert "p99 12 ms" in page.text("#latency")
     assert page.text("#updates b") == "903"
     assert page.text("#certificate b") == "≤\u20090.0123"
-    assert page.text("#drift") == "After row 2,800: accuracy 91.0 % before, 78.0 % after."
+    assert page.text("#drift") == "Alarm with row 2,800."
+    assert page.text("#about-drift").startswith("Evidence of a change 3.25; 600 raises the next")
+    assert page.run("document.getElementById('coverage').hidden")
     assert "17 predictions" in page.text("#server")
     assert page.run("document.querySelectorAll('#accuracy-chart .series').length") == 2
     assert page.run("document.querySelectorAll('.drift').length") == 2  # one in each chart

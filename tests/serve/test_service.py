@@ -16,7 +16,16 @@ pytest.importorskip("msgspec")
 import msgspec
 from msgspec.structs import asdict
 
-from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
+from maxmargin import (
+    ALMA,
+    AMIRA,
+    NORMA,
+    PUMMA,
+    AutoMargin,
+    Forgetron,
+    PassiveAggressive,
+    Perceptron,
+)
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, LabelledId, Learn
@@ -32,7 +41,7 @@ from maxmargin.serve.events import (
 )
 from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.progressive_stats import LOOK, ProgressiveStats
+from maxmargin.serve.progressive_stats import ProgressiveStats
 from maxmargin.serve.registry import Models
 from maxmargin.serve.replaying import Replay
 from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner
@@ -200,7 +209,6 @@ def test_the_same_of_dicts_with_a_recipe_and_without(tmp_path, with_recipe):
 def test_scores_are_those_of_any_cut_into_blocks():
     random = np.random.default_rng(3)
     truth, wrong = random.integers(0, 3, 5000), random.random(5000) < 0.2
-    wrong[3000:] = random.random(2000) < 0.6
     losses = random.exponential(size=5000)
     whole, parts = ProgressiveStats.of(3), ProgressiveStats.of(3)
     whole.add(truth, wrong, losses)
@@ -214,18 +222,77 @@ def test_scores_are_those_of_any_cut_into_blocks():
     assert whole.loss == pytest.approx(losses.sum())
     assert whole.recent_loss() == pytest.approx(losses[-1000:].mean())
     assert len(whole.history) <= 300
-    ((row, before, after),) = whole.drifts
-    assert 3000 < row <= 3000 + 3 * LOOK
-    assert before == pytest.approx(0.8, abs=0.03)
-    assert after < before
     assert bits(asdict(msgspec.convert(asdict(whole), ProgressiveStats))) == bits(asdict(whole))
 
 
-def test_a_stream_without_a_drift_has_none():
-    random = np.random.default_rng(4)
-    stats, size = ProgressiveStats.of(2), 100_000
-    stats.add(random.integers(0, 2, size), random.random(size) < 0.3, np.zeros(size))
-    assert stats.drifts == []
+def drifting_rows(kind, size, random):
+    """Two classes that change places after 2300 rows."""
+    X, labels = dicts_of(size, random) if kind == "dicts" else rows_of(size, random)
+    return X, [CLASSES[label == "no"] if i >= 2300 else label for i, label in enumerate(labels)]
+
+
+@pytest.mark.parametrize("kind", ["mixture", "averaged", "dicts"])
+def test_drift_alarms_are_those_of_any_cut_into_blocks(tmp_path, kind):
+    learner = AutoMargin() if kind == "mixture" else Perceptron(average=True)
+    random, row = np.random.default_rng(7), 0
+    X, labels = drifting_rows(kind, 4500, random)
+    service = opened(tmp_path / "one", learner, limits=Limits(snapshot_events=10**6))
+    while row < 4500:
+        end = row + int(random.choice([1, 30, 400]))
+        learn(service, X[row:end], labels[row:end])
+        row = end
+        if row > 1500 and not service.model.shadows:
+            service.ask_and_wait(ChangeShadows(NewShadow("other", "amira", {})))
+        if row > 1900 and service.model.live.algorithm != "AMIRA":  # the copy stays the same
+            service.ask_and_wait(ChangeShadows(Promotion("other")))
+    drift = service.model.drift
+    (row,) = drift.alarms
+    assert 2300 < row < 2400
+    assert drift.frozen is not None  # a second copy
+    assert drift.detector.limit == 600.0
+    again = opened(crashed(service, tmp_path / "two"))  # in other blocks
+    assert again.replayed > 10
+    assert known(again) == known(service)
+    service.close()
+    restarted = opened(tmp_path / "one")  # from a snapshot
+    assert restarted.replayed == 0
+    for each in (again, restarted):
+        learn(each, X[:700], labels[:700])
+    assert known(again) == known(restarted)
+    for each in (again, restarted):
+        each.close()
+
+
+def test_a_stream_without_a_drift_has_no_alarm_and_a_replay_finds_the_same(tmp_path):
+    service = opened(tmp_path / "one", Perceptron(), keep_log=True)
+    X, labels = drifting_rows("rows", 2300, np.random.default_rng(1))
+    learn(service, X[:1999], labels[:1999])
+    learn(service, X[1999:], labels[1999:])
+    state = Report(service).state()
+    assert (state["drift_alarms"], state["drift"]["alarms"]) == (0, [])
+    assert 0.0 < state["drift"]["evidence"] < state["drift"]["limit"]
+    X, labels = drifting_rows("rows", 3300, np.random.default_rng(2))
+    learn(service, X[2300:], labels[2300:])
+    state = Report(service).state()
+    assert len(state["drift"]["alarms"]) == 1
+    assert "maxmargin_drift_alarms_total" in metrics({"one": Report(service)})
+    replay = Replay(crashed(service, tmp_path / "two"), Perceptron(random_state=0))
+    service.close()
+    replay.run()
+    assert replay.report()["drifts"] == state["drift"]["alarms"]
+
+
+def test_snapshots_of_earlier_versions_are_read(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+    learn(service, *rows_of(30, np.random.default_rng(0)))
+    content = service.ask_and_wait(Call(service.model.content))
+    service.close()
+    del content["drift"], content["answers"]
+    content["live"]["standing"] |= {"drifts": [], "before": 0, "lately": [3], "wrong_now": 0}
+    CheckpointFile(tmp_path / "one" / "snapshot.mm").replace(content)
+    again = opened(tmp_path / "one")
+    assert again.model.rows == 30
+    again.close()
 
 
 def test_an_event_that_comes_again_is_learned_once_also_after_a_restart(tmp_path):
@@ -1115,10 +1182,11 @@ TAMPERED = {
     "rows": ("live", "standing", "rows", -1),
     "counts": ("live", "standing", "counts", np.array([5])),
     "sum": ("live", "standing", "counts", np.array([1, 1])),
-    "lately": ("live", "standing", "lately", [-5]),
+    "drift": ("drift", "detector", "drawn", -5),
+    "alarms": ("drift", "alarms", [-1]),
     "history": ("live", "standing", "history", [[1, "x", 0.5, 0.5]]),
     "refused": ("live", "refused", -1),
-    "shadow": ("shadows", "other", "standing", "before", -100),
+    "shadow": ("shadows", "other", "standing", "mistakes", -100),
     "answers": ("answers", "mistakes", 7),
     "classes": ("classes", np.array(["no", "no"])),
     "names": ("names", [3]),

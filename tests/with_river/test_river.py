@@ -42,6 +42,27 @@ def scaled(number=300):
     return found
 
 
+def test_prediction_sets_before_each_row():
+    some = scaled(200)
+    model = classifier(PassiveAggressive(coverage=0.8), classes=[False, True])
+    plain, covered = PassiveAggressive(coverage=0.8), 0
+    assert model.predict_set_one(some[0][0]) == {False, True}
+    assert classifier(PassiveAggressive(coverage=0.8)).predict_set_one(some[0][0]) == set()
+    for k, (x, y) in enumerate(some):
+        found = model.predict_set_one(x)
+        if k:
+            assert found == plain.predict_set_one(x)
+            covered += y in found
+        model.learn_one(x, y)
+        plain.learn_one(x, y, classes=[False, True])
+    coverage = model.estimator_.coverage_
+    assert (coverage.rows, coverage.target) == (200, 0.8)
+    assert abs(covered + 0.5 - 200 * coverage.observed) <= 0.5  # the first row has no set
+    assert abs(coverage.observed - 0.8) <= coverage.bound
+    with pytest.raises(AttributeError, match=r"coverage=0\.9"):
+        classifier(PassiveAggressive()).predict_set_one(some[0][0])
+
+
 def frame(some):
     return pd.DataFrame([x for x, _ in some]), pd.Series([y for _, y in some])
 

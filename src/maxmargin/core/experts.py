@@ -251,12 +251,16 @@ class Mixture(NamedTuple):
         return 1.0 / (1.0 + math.exp(-max(-LARGEST_ODDS, min(LARGEST_ODDS, odds))))
 
     def log_odds_of(self, c, outputs, chances):
-        """The log-odds of the mixture; those of experts are put into ``chances``, as chances."""
-        chance = 0.0
+        """The log-odds of the mixture; those of experts are put into ``chances``, as chances.
+
+        NaN if an output is not finite, which a chance would not show.
+        """
+        chance = nothing = 0.0
         for e in range(outputs.size):
             chances[e] = self.chance_of(c, e, outputs[e])
             chance += self.weights[c, e] * chances[e]
-        return math.log(chance / (1.0 - chance))
+            nothing += 0.0 * outputs[e]
+        return math.log(chance / (1.0 - chance)) + nothing
 
     def judge_label(self, c, y, outputs, chances, weight, trials):
         """Learn that the label is the positive one of problem ``c``, or for ``y < 0`` is not."""

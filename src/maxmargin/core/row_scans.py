@@ -12,6 +12,15 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 @Compiled
+def all_outputs(rows, weights, found):  # type: ignore[no-untyped-def]
+    """Put ``w.x`` of each row and problem into ``found``."""
+    for i in range(rows.size()):
+        rows.prefetch_behind(i)
+        for c in range(found.shape[1]):
+            found[i, c] = rows.dot(i, weights, c)
+
+
+@Compiled
 def lowest_outputs(rows, targets, weights, bias, rounding, lowest):  # type: ignore[no-untyped-def]
     """Put the smallest ``y * (w.x + b)`` over all rows into ``lowest``, one number per problem.
 

@@ -222,7 +222,7 @@ class Predicting(BaseLearner):
 
     def _sets(self, state: State, scores: np.ndarray) -> np.ndarray:
         """The sets for scores of shape (rows, problems)."""
-        tracker, is_odds = self._tracker(state), self.__trainer__().options.calibration is not None
+        tracker, is_odds = self._tracker(state), self._has_probabilities()
         evidence = self._log_odds(state, scores) if is_odds else scores
         return prediction_sets(tracker, evidence, is_odds, state.classes.size)
 

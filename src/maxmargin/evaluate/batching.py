@@ -27,10 +27,23 @@ class Rows(NamedTuple):
 
     def part(self, which: slice) -> Rows:
         X = self.X.iloc if hasattr(self.X, "iloc") else self.X
-        return Rows(X[which], self.y[which], None if self.weight is None else self.weight[which])
+        X = csr_part(X, which) if sparse.issparse(X) and X.format == "csr" else X[which]
+        return Rows(X, self.y[which], None if self.weight is None else self.weight[which])
 
     def weights(self) -> np.ndarray:
         return np.ones(self.size()) if self.weight is None else self.weight
+
+
+def csr_part(X: Any, which: slice) -> Any:
+    """Neighbouring rows of a CSR matrix, over its memory: slices of SciPy's are copies."""
+    start, stop, step = which.indices(X.shape[0])
+    if step != 1 or stop < start:
+        return X[which]
+    starts = X.indptr[start : stop + 1]
+    own = slice(starts[0], starts[-1])
+    part = type(X)((X.data[own], X.indices[own], starts - starts[0]), (stop - start, X.shape[1]))
+    part.has_canonical_format = X.has_canonical_format
+    return part
 
 
 def joined(some: Rows, others: Rows) -> Rows:

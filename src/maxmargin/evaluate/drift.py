@@ -12,14 +12,13 @@ from sklearn.base import BaseEstimator, clone
 
 from maxmargin.evaluate.batching import Rows
 from maxmargin.evaluate.drift_alarm import DriftAlarm
-from maxmargin.evaluate.predictions import leads
-from maxmargin.training.inputs import class_codes
+from maxmargin.evaluate.frozen_copies import frozen_copy, strangeness
 
 ALARM, RESET, RESTART, BOOST = ACTIONS = "alarm", "reset", "restart", "boost"
 
 
-# Rows that a frozen copy scores at once: those behind an alarm are scored again by the next copy.
-ROWS_SCORED = 4096
+# Rows that a frozen copy scores at once, first and later: those behind an alarm are scored in vain.
+ROWS_SCORED, MOST_SCORED = 2**10, 2**15
 
 
 class Detector(Protocol):
@@ -109,6 +108,7 @@ class Watch:
         self.seen = self.boosted = 0
         self.is_frozen = bool(getattr(self.detector, "on_frozen_scores", False))
         self.frozen: Any = None  # a copy of the learner, whose scores the detector gets
+        self.scored = ROWS_SCORED
         self.waited = 0  # rows that the next copy has learned from since the last alarm
 
     def rows_to_freeze(self) -> int:
@@ -121,7 +121,14 @@ class Watch:
             return
         self.waited += rows
         if self.waited >= self.detector.warm_up:
-            self.frozen = copy.deepcopy(clf)
+            self.frozen, self.scored = frozen_copy(clf), ROWS_SCORED
+
+    def pass_over(self, rows: int) -> int:
+        """Count rows behind an alarm, at most those before the next copy; the number taken."""
+        taken = min(rows, self.detector.warm_up) if self.asked.action == ALARM else 0
+        self._count(taken)
+        self.waited += taken
+        return taken
 
     def keeps_rows(self) -> int:
         """The number of last rows that may be learned from again."""
@@ -148,10 +155,11 @@ class Watch:
         taken, is_detected = 0, False
         while taken < rows.size() and not is_detected:
             part = rows
-            if rows.size() > ROWS_SCORED:
-                part = rows.part(slice(taken, taken + ROWS_SCORED))
+            if rows.size() > self.scored:
+                part = rows.part(slice(taken, taken + self.scored))
             taken += self.detector.update_many(strangeness(self.frozen, part))
             is_detected = self.detector.drift_detected
+            self.scored = min(MOST_SCORED, 2 * self.scored)
         self._count(taken)
         if is_detected:
             self.drifts.append(self.seen)
@@ -174,20 +182,6 @@ class Watch:
             self.boosted = self.asked.rows
         elif self.asked.action != ALARM:
             become(clf, clone(clf))
-
-
-def strangeness(clf: BaseEstimator, rows: Rows) -> np.ndarray:
-    """How badly a classifier predicts rows: 0 where it errs, else minus the lead of the class.
-
-    Without scores, 1 where it errs and else 0. How wrong mistakes are does not count: under noise
-    it would hide those near the boundary, which are the first that a change brings.
-    """
-    if isinstance(rows.X, dict):
-        return np.array([float(clf.predict_one(rows.X) != rows.y)])
-    if not hasattr(clf, "decision_function"):
-        return (clf.predict(rows.X) != rows.y).astype(np.float64)
-    outputs = clf.decision_function(rows.X).reshape(rows.size(), -1)
-    return -np.maximum(leads(outputs, class_codes(rows.y, clf.classes_)), 0.0)
 
 
 def become(clf: BaseEstimator, other: BaseEstimator) -> None:

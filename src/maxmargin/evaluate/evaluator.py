@@ -151,9 +151,12 @@ class Evaluator:
             part = rows.part(slice(start, start + min(most, watch.boosted or most)))
             if watch.boosted:
                 part = part._replace(weight=watch.asked.factor * part.weights())
-            updates = self._updates()
+            updates, waited = self._updates(), 0
             if watch.is_frozen:  # what it sees does not depend on what is learned
                 checked = watch.update_frozen(part)
+                if watch.has_drifted():
+                    waited = watch.pass_over(part.size() - checked)
+                checked += waited
                 part = part.part(slice(checked)) if checked < part.size() else part
                 outputs, made, sets = self._foretell(part)
             else:
@@ -169,7 +172,7 @@ class Evaluator:
             self._count_outputs(outputs, part.y, updates + made)
             self._act_on_drift(watch, part)
             if not watch.has_drifted():
-                watch.freeze(self.clf, part.size())
+                watch.freeze(self.clf, 0 if waited else part.size())
             start += checked
 
     def _act_on_drift(self, watch: Watch, rows: Rows) -> None:
@@ -223,7 +226,7 @@ class Evaluator:
         if getattr(clf, "coverage", None) is None:
             return np.empty((1, 0))
         if not _is_fitted(clf):
-            zeros, is_odds = np.zeros((1, 1 if size == 2 else size)), clf.calibration is not None
+            zeros, is_odds = np.zeros((1, 1 if size == 2 else size)), hasattr(clf, "predict_proba")
             inside = prediction_sets(new_tracker(clf.coverage), zeros, is_odds, size)[0]
         elif isinstance(row.X, dict):
             labels = clf.predict_set_one(row.X)

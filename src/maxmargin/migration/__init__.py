@@ -16,7 +16,7 @@ from maxmargin.algorithms.pegasos import Pegasos
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.models.linear_model import LinearModel
-from maxmargin.models.model_mixing import fold_all
+from maxmargin.models.model_mixing import adopted
 from maxmargin.training.protocol import put_state, state_of
 
 # Parameters that mean the same.
@@ -125,24 +125,3 @@ LEARNERS: dict[str, Callable[[Any], OnlineClassifier]] = {
     "PassiveAggressiveClassifier": _passive_aggressive,
     "SGDClassifier": _sgd,
 }
-
-
-def adopted(
-    model: LinearModel, coefficients: np.ndarray, intercepts: np.ndarray, *, trials: int
-) -> LinearModel:
-    """A model like ``model``, which has learned nothing, with these weights after so many trials.
-
-    Nothing is known of the rows behind them: a bound counts only what is learned from here on.
-    """
-    if not (np.isfinite(coefficients).all() and np.isfinite(intercepts).all()):
-        raise ValueError("The weights are not all numbers.")
-    model = model.twin()
-    linear, offset = model.linear, model.tail.offset
-    linear.weights[:, : linear.width] = coefficients
-    if offset > 0.0:
-        linear.weights[:, linear.width] = np.asarray(intercepts) / offset
-    elif np.any(intercepts):
-        raise ValueError("There are intercepts, but no coordinate for them.")
-    model.tally.trials = trials
-    fold_all(linear)
-    return model.continued()

@@ -34,6 +34,8 @@ class Model(ABC):
     """
 
     has_supports: ClassVar[bool] = False
+    # Are outputs log-odds, so that there are probabilities without calibration?
+    outputs_are_odds: ClassVar[bool] = False
     # Is learning from a single row one call of a compiled loop?
     learns_rows_in_place: ClassVar[bool] = False
 

@@ -16,7 +16,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.models.base import Model, new_tally
 from maxmargin.models.linear_model import Rows, as_rows
-from maxmargin.models.model_formulas import MixedPlanes
+from maxmargin.models.model_formulas import MixedPlanes, Planes
 from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.expert_space import ROOTED, SCALES, ExpertColumns, ExpertSpace
@@ -56,6 +56,7 @@ class ExpertModel(Model):
     space: Annotated[ExpertSpace, Saved()]
 
     loop: ClassVar[Any] = staticmethod(learn)
+    outputs_are_odds: ClassVar[bool] = True
     learns_rows_in_place: ClassVar[bool] = True
 
     def __init__(self, spec: ModelSpec, problems: int, width: int, tail: Tail) -> None:
@@ -137,6 +138,18 @@ class ExpertModel(Model):
             offsets=mixture.offsets.copy(),
             shares=mixture.weights.copy(),
         )
+
+    def pooled(self) -> Planes:
+        """One plane for each problem: the mean of the experts' log-odds, by their weights.
+
+        Unlike the log-odds of the mean, which are `outputs`.
+        """
+        mixture, columns = self.space.mixture, self.space.columns
+        slopes = mixture.weights * mixture.slopes
+        weights = np.einsum("cje,ce->cj", columns.weights, slopes)
+        offsets = (mixture.weights * mixture.offsets).sum(axis=1)
+        last = self.tail.offset * weights[:, columns.width] + offsets
+        return Planes(weights[:, : columns.width], last)
 
     def weights(self) -> np.ndarray:
         raise AttributeError(

@@ -27,7 +27,7 @@ class Hyperplanes:
     masses, hidden : the sums of their coefficients, and of squares in coordinates of their own
     grounds : of each problem: has it an intercept, the coordinate of its own that a row has,
         how many rows were summed up, and the largest norm of a row
-    proved : the bounds, where they do not follow from sums: with the hinge loss
+    proved : the bounds, where they do not follow from the sums, as with the hinge loss
     """
 
     weights: Annotated[np.ndarray, Array("problems", "features")]
@@ -97,7 +97,7 @@ class Hyperplanes:
 
     def evidence(self, features: int) -> list[Evidence]:
         """What the bounds rest on, in a form that adds up over machines."""
-        if self.proved is not None:
+        if not self.grounds.any():
             return []
         return [
             Evidence(

@@ -15,8 +15,8 @@ from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core import array_fields
 from maxmargin.core.array_fields import Saved, blank
 from maxmargin.core.loop import learn, maintain, present
-from maxmargin.core.row_scans import lowest_outputs
-from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
+from maxmargin.core.row_scans import all_outputs, lowest_outputs
+from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail, WeightedTail
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
 from maxmargin.models import resizing
 from maxmargin.models.base import Model, new_tally
@@ -254,6 +254,17 @@ class LinearModel(Model):
     def outputs(self, X: Any) -> np.ndarray:
         coefficients = self.coefficients()[:, : X.shape[1]]  # there may be unused columns
         return safe_sparse_dot(X, coefficients.T, dense_output=True) + self.intercepts()
+
+    def outputs_by_rows(self, X: Any) -> np.ndarray:
+        """`outputs`, with the same bits whatever rows are beside a row.
+
+        Products of matrices are rounded as their shapes have it.
+        """
+        weights, found = self.coefficients(), np.empty((X.shape[0], self.problems()))
+        padded = np.zeros((weights.shape[0], X.shape[1] + 1))  # for an offset that there is not
+        padded[:, :-1] = weights[:, : X.shape[1]]
+        all_outputs(as_rows(X, NO_TAIL), padded, found)
+        return found + self.intercepts()
 
     def formula(self, features: int) -> Planes:
         return Planes(self.coefficients()[:, :features], self.intercepts())

@@ -133,3 +133,24 @@ def _count(model: Any, parts: Sequence[Any], before: Any) -> None:
         begun = 0 if before is None else before.tally[name][0]
         model.tally[name] = begun + sum(int(part.tally[name][0] - begun) for part in parts)
     model.tally.largest_xx = max(float(part.tally.largest_xx[0]) for part in parts)
+
+
+def adopted(
+    model: LinearModel, coefficients: np.ndarray, intercepts: np.ndarray, *, trials: int
+) -> LinearModel:
+    """A model like ``model``, which has learned nothing, with these weights after so many trials.
+
+    Nothing is known of the rows behind them: a bound counts only what is learned from here on.
+    """
+    if not (np.isfinite(coefficients).all() and np.isfinite(intercepts).all()):
+        raise ValueError("The weights are not all numbers.")
+    model = model.twin()
+    linear, offset = model.linear, model.tail.offset
+    linear.weights[:, : linear.width] = coefficients
+    if offset > 0.0:
+        linear.weights[:, linear.width] = np.asarray(intercepts) / offset
+    elif np.any(intercepts):
+        raise ValueError("There are intercepts, but no coordinate for them.")
+    model.tally.trials = trials
+    fold_all(linear)
+    return model.continued()

@@ -35,7 +35,7 @@ from scipy.linalg.lapack import dpotrs
 from maxmargin.certificates import geometric_margins, hinge_bounds
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.evidence import Evidence, mixture_length
-from maxmargin.certificates.scalar_bounds import soft_margin
+from maxmargin.certificates.scalar_bounds import soft_margin, soft_margin_of_square
 from maxmargin.core import newton_passes
 from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.hessian import (
@@ -186,7 +186,8 @@ class Task(NamedTuple):
 class Solution(NamedTuple):
     """Weights with the intercept last, margins, what proves the bounds, and how it went.
 
-    With the hinge loss there is no evidence, but the bounds themselves.
+    With the hinge loss there is no evidence, but the bounds themselves. They may be there too where
+    those that follow from the evidence are weaker.
     """
 
     weights: np.ndarray
@@ -212,9 +213,9 @@ class Solution(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What the certificate of a problem with the hinge loss rests on, but for rounding.
+    """What the certificate of a problem rests on, but for rounding.
 
-    losses : ``sum_i s_i max(0, 1 - y_i (w.x_i + b))``
+    losses : ``sum_i s_i max(0, 1 - y_i (w.x_i + b))``, or of the squares
     sums : of rows times their coefficients, times the penalty, of either class
     radius : the largest norm of a row, from where rows are measured
     bias : the absolute value of the output there
@@ -226,6 +227,11 @@ class Measured(NamedTuple):
     radius: float
     bias: float
     updates: float
+
+    def error(self, w: np.ndarray) -> float:
+        """How much an output of these weights may be rounded."""
+        extent = float(np.linalg.norm(w)) * self.radius + self.bias
+        return ROUNDING * ((w.size + 16.0) * extent + 4.0)
 
 
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
@@ -657,14 +663,43 @@ class Newton:
         with np.errstate(divide="ignore", invalid="ignore"):
             reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
         self.weights[:, width] *= task.intercept
-        return Solution(self.weights, margins, evidence, self.steps, reached)
+        if self.is_hard or reached.all() or self._center() is None:
+            return Solution(self.weights, margins, evidence, self.steps, reached)
+        for c in np.flatnonzero(~reached).tolist():
+            margin, bound = self._measured_about(c)
+            margins[c], bounds[c] = max(margin, margins[c]), min(bound, bounds[c])
+        reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
+        return Solution(self.weights, margins, evidence, self.steps, reached, bounds)
+
+    def _center(self) -> np.ndarray | None:
+        """What the Hessians measure rows from, if they do."""
+        hessians = self.curvature if isinstance(self.curvature, Hessians) else None
+        return hessians.center if hessians is not None and hessians.centers else None
+
+    def _measured_about(self, c: int) -> tuple[float, float]:
+        """The soft margin, at least, and the bound, by rows about the center."""
+        task, w, mine = self.task, self.weights[c, : self.task.width], self._about(c)
+        margin = soft_margin_of_square(
+            square=float(w @ w),
+            losses=mine.losses,
+            total_weight=float(task.sample_weight.sum()),
+            error=mine.error(w),
+            rows=self.everything.size + w.size,
+            penalty=self.penalty,
+        )
+        behind = self._evidence(c)._replace(
+            vectors=np.stack([mine.sums[0] - mine.sums[1], mine.sums[0]]),
+            updates=int(mine.updates) + 1,
+            radius=float(np.hypot(mine.radius, self.longest_own)),
+        )
+        return margin, behind.bound()
 
     def _hinge_solution(self) -> Solution:
         """On fresh outputs; of rows about their center, if the Hessians have one."""
         task, width = self.task, self.task.width
         self.weights[:, width] *= task.intercept
-        if isinstance(self.curvature, Hessians) and self.curvature.centers:
-            found = [self._about(c, self.curvature.center) for c in self.ours.tolist()]
+        if self._center() is not None:
+            found = [self._about(c) for c in self.ours.tolist()]
         else:
             self.open, self.goals = self.ours, 1.0
             self._look_anew()
@@ -672,12 +707,11 @@ class Newton:
         total, margins, bounds = float(task.sample_weight.sum()), *np.empty((2, self.ours.size))
         for c, mine in enumerate(found):
             w, unit = self.weights[c, :width], self.units[c]
-            extent = float(np.linalg.norm(w)) * mine.radius + mine.bias
             value = hinge_bounds.highest_value(
                 square=float(w @ w),
                 losses=mine.losses,
                 total_weight=total,
-                error=ROUNDING * ((width + 16.0) * extent + 4.0),
+                error=mine.error(w),
                 rows=self.everything.size + width,
                 penalty=task.penalty,
             )
@@ -699,15 +733,17 @@ class Newton:
         bias = abs(float(self.weights[c, width]))
         return Measured(self._losses(c), self.sums[both, :width], self.task.radius, bias, updates)
 
-    def _about(self, c: int, center: np.ndarray) -> Measured:
+    def _about(self, c: int) -> Measured:
         """By rows about the center, so that a large offset of all rows costs no digits.
 
         With an intercept, sums of rows whose coefficients have the same mass in either class do
         not depend on the center. The output there is added up exactly.
         """
-        task, width, weights = self.task, self.task.width, self.weights[c]
+        task, width, weights, center = self.task, self.task.width, self.weights[c], self._center()
+        assert center is not None
         counts = task.sample_weight[self.numbers]
-        masses = counts * self.slack[c].clip(0.0, self.units[c] / (2.0 * task.penalty))
+        limit = self.units[c] / (2.0 * task.penalty) if self.is_hinge else np.inf
+        masses = counts * self.slack[c].clip(0.0, limit)
         (own,) = task.positive(self.numbers, slice(self.first + c, self.first + c + 1))
         sides = np.stack([np.where(own, masses, 0.0), np.where(own, 0.0, masses)])
         bias = exact_product(np.append(center[:width], 1.0), weights)
@@ -717,7 +753,8 @@ class Newton:
             part = slice(start, start + BLOCK)
             block = gathered(task.rows, self.numbers[part], ones, center)[:, :width]
             outputs = np.where(own[part], 1.0, -1.0) * (block @ weights[:width] + bias)
-            losses += float(counts[part] @ np.maximum(1.0 - outputs, 0.0))
+            lacking = np.maximum(1.0 - outputs, 0.0)
+            losses += float(counts[part] @ (lacking if self.is_hinge else lacking * lacking))
             sums += sides[:, part] @ block
             square = max(square, float(np.einsum("ij,ij->i", block, block).max()))
         updates = BLOCK + own.size / BLOCK

@@ -17,7 +17,7 @@ _PARTS = {
         budget_model.BudgetModel budget_model.SharedStore budget_model.Store
         budget_policies.Projecting shared_budget_model.SharedBudgetModel
         budget_policies.Replacing expert_model.ExpertModel hyperplanes.Hyperplanes
-        joint_model.JointModel
+        fourier_model.FourierModel joint_model.JointModel
         kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
         regularization_path.RegularizationPath diagonal_model.DiagonalModel spec.ModelSpec
@@ -25,6 +25,7 @@ _PARTS = {
     """,
     "spaces": """
         euclid.Euclid expert_space.ExpertColumns expert_space.ExpertSpace
+        fourier_space.FourierExperts fourier_space.FourierSpace
         joint_space.JointSpace joint_space.JointWitness joint_space.KBest
         joint_space.OneBest linear_space.LinearSpace gaussian_mixture.Mixture
         pair_space.PairSpace pnorm_plane.PlaneSpace pnorm.PNorm power.Power

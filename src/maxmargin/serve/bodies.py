@@ -208,11 +208,28 @@ class Certificate(TypedDict):
 
 
 class Drift(TypedDict):
-    """A drop of the progressive accuracy."""
+    """The search for changes in the rows."""
 
-    row: Count
-    accuracy_before: float
-    accuracy_after: float
+    delta: Annotated[
+        float, Meta(description="Any alarm is as likely at most if rows are exchangeable.")
+    ]
+    evidence: Annotated[
+        Number, Meta(description="Wealth of a gambler who bets on a change, 1 at first.")
+    ]
+    limit: Annotated[float, Meta(description="The evidence that raises the next alarm.")]
+    alarms: Annotated[
+        list[Count], Meta(max_length=100, description="The rows that raised the last ones.")
+    ]
+
+
+class Coverage(TypedDict):
+    """How often prediction sets had the label, just before each row is learned."""
+
+    target: float
+    observed: Number
+    bound: Annotated[Number, Meta(description="On the difference of the two, on any stream.")]
+    rows: Count
+    mean_size: Annotated[Number, Meta(description="Mean number of classes in a set.")]
 
 
 LargestWeight = TypedDict("LargestWeight", {"name": str, "class": Label, "weight": float})
@@ -295,7 +312,9 @@ class State(Scores):
     snapshot_sequence: Count
     uptime_seconds: float
     certificate: Certificate | None
-    drift: list[Drift]
+    drift: Drift
+    drift_alarms: Annotated[int, Meta(ge=0, description="All so far.")]
+    coverage: Annotated[Coverage | None, Meta(description="Of a learner with prediction sets.")]
     largest_weights: list[LargestWeight]
     learners: list[LearnerState]
     history: Annotated[

@@ -242,13 +242,22 @@ function showTiles() {
   } else {
     tile("certificate", "–", "Nothing is proved yet.");
   }
+  $("coverage").hidden = !state.coverage;
+  if (state.coverage) {
+    const { target, observed, bound, mean_size: size } = state.coverage;
+    tile("coverage", percent(observed), `target ${percent(target)}, at most ${percent(bound)} away`,
+      `${even(size)} classes in a set`);
+  }
 }
 
 function showDrift() {
-  $("no-drift").hidden = state.drift.length > 0;
-  const latest = state.drift.slice(-10).reverse();
-  say($("drift"), ...latest.map(({ row, accuracy_before: before, accuracy_after: after }) =>
-    el("li", {}, `After row ${whole(row)}: accuracy ${percent(before)} before, ${percent(after)} after.`)));
+  const { alarms, delta, evidence, limit } = state.drift;
+  const now = known(evidence)
+    ? `Evidence of a change ${digits(evidence)}; ${digits(limit)} raises ${alarms.length ? "the next" : "an"} alarm.`
+    : "More rows are needed to look for a change.";
+  say($("about-drift"), `${now} Rows that do not change raise any alarm with a probability of at most ${percent(delta)}.`);
+  const latest = alarms.slice(-10).reverse();
+  say($("drift"), ...latest.map((row) => el("li", {}, `Alarm with row ${whole(row)}.`)));
 }
 
 function bar(names, value, largest) {
@@ -402,11 +411,18 @@ $("try").addEventListener("submit", (event) => {
   tried(event.submitter ?? $("try").querySelector("button"), $("try-failure"), async () => {
     const row = parsed($("row").value);
     const proba = state?.parameters?.calibration === "online";
-    const answer = await (await request(of("predict"), { body: { row, scores: true, ...(proba && { proba }) } })).json();
+    const set = Boolean(state?.coverage);
+    const body = { row, scores: true, ...(proba && { proba }), ...(set && { set }) };
+    const answer = await (await request(of("predict"), { body })).json();
     say($("prediction"), el("p", { class: "margin" }, theirs(answer.prediction)),
+      ...(answer.set ? [el("p", { class: "key" }, "Prediction set: ", ...listed(answer.set))] : []),
       ...numbered("Score of each class", answer.scores), ...numbered("Probability", answer.probabilities));
   });
 });
+
+const listed = (names) => (names.length
+  ? names.flatMap((name, at) => (at ? [", ", theirs(name)] : [theirs(name)]))
+  : ["empty"]);
 
 function numbered(title, numbers) {
   const found = Object.entries(numbers ?? {}).filter(([, number]) => known(number));
@@ -484,7 +500,7 @@ function draw(figure, series, { level, floor, ceiling, format }) {
   }
   const legend = [];
   const explain = (look, name) => legend.push(legend.length ? ", " : "", el("span", { class: look }, theirs(name)));
-  for (const { row } of state.drift.filter(({ row }) => row >= first && row <= last)) {
+  for (const row of state.drift.alarms.filter((each) => each >= first && each <= last)) {
     parts.push(svg("line", { class: "drift", x1: x(row), x2: x(row), y1: top, y2: height - bottom }));
   }
   for (const { points: each, look } of series) {
@@ -496,7 +512,7 @@ function draw(figure, series, { level, floor, ceiling, format }) {
     parts.push(svg("line", { class: `level ${level.look}`, x1: left, x2: width - right, y1: y(level.at), y2: y(level.at) }));
     explain(level.look, level.name);
   }
-  if (parts.some((part) => part.classList.contains("drift"))) explain("bound", "drift");
+  if (parts.some((part) => part.classList.contains("drift"))) explain("bound", "drift alarm");
   say(figure.querySelector(".legend"), ...legend);
   const cursor = svg("g", {});
   say(picture, ...parts, cursor);

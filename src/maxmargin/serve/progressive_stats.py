@@ -17,10 +17,6 @@ from msgspec import Meta
 RECENT = 1000
 # Points of the history at most; every other one is dropped when there are more.
 MOST_POINTS, FIRST_STEP = 300, 10
-# Drift is tested every LOOK rows: the mistakes in the last LATELY rows against those in at least
-# BEFORE rows before them, with CHANCE as the probability of a false alarm in each test.
-LOOK, LATELY, BEFORE, CHANCE = 100, 500, 1000, 1e-6
-MOST_DRIFTS = 100
 
 Count = Annotated[int, Meta(ge=0, lt=2**53)]
 
@@ -54,8 +50,11 @@ class Tally(msgspec.Struct, kw_only=True, eq=False, forbid_unknown_fields=True):
         return 1.0 - wrong / number if number else math.nan
 
 
-class ProgressiveStats(Tally, kw_only=True):
-    """Counts and losses of predictions that a learner made just before it learned each row."""
+class ProgressiveStats(Tally, kw_only=True, forbid_unknown_fields=False):
+    """Counts and losses of predictions that a learner made just before it learned each row.
+
+    Snapshots of earlier versions have more fields.
+    """
 
     counts: np.ndarray  # rows of each class
     loss: float = 0.0  # the sum of the hinge losses
@@ -63,16 +62,6 @@ class ProgressiveStats(Tally, kw_only=True):
     step: Count = FIRST_STEP
     # List of (row, accuracy, recent accuracy, recent loss).
     history: Annotated[list[tuple[int, float, float, float]], Meta(max_length=MOST_POINTS)] = []
-    # List of (row, accuracy before, accuracy lately).
-    drifts: Annotated[list[tuple[int, float, float]], Meta(max_length=MOST_DRIFTS)] = []
-    # Since the last drift: rows and mistakes before the last LATELY rows, and the mistakes in each
-    # LOOK of these.
-    before: Count = 0
-    wrong_before: Count = 0
-    lately: Annotated[
-        list[Annotated[int, Meta(ge=0, le=LOOK)]], Meta(max_length=LATELY // LOOK)
-    ] = []
-    wrong_now: Count = 0
 
     @classmethod
     def of(cls, classes: int) -> ProgressiveStats:
@@ -88,50 +77,28 @@ class ProgressiveStats(Tally, kw_only=True):
         doublings, rest = divmod(self.step, FIRST_STEP)
         if rest or doublings.bit_count() != 1:
             raise ValueError(f"step must be {FIRST_STEP} times a power of two, got {self.step}")
-        if not self.wrong_before <= self.before <= self.rows or self.wrong_now > self.rows % LOOK:
-            raise ValueError("the mistakes since the last drift exceed the rows since then")
 
     def add(self, truth: np.ndarray, wrong: np.ndarray, losses: np.ndarray) -> None:
         """Add rows: their class codes, which predictions were wrong, and their losses."""
         start, size = 0, truth.size
         while start < size:
-            ahead = min(self.step - self.rows % self.step, LOOK - self.rows % LOOK)
-            stop = min(size, start + ahead)
+            stop = min(size, start + self.step - self.rows % self.step)
             self._add(truth[start:stop], wrong[start:stop], losses[start:stop])
             start = stop
 
     def _add(self, truth: np.ndarray, wrong: np.ndarray, losses: np.ndarray) -> None:
-        """Add rows up to the next point of the history or test for drift."""
+        """Add rows up to the next point of the history."""
         self.recent_losses[np.arange(self.rows, self.rows + truth.size) % RECENT] = losses
         self.count(wrong)
         for loss in losses.tolist():  # one after another, as rows come
             self.loss += loss
         self.counts += np.bincount(truth, minlength=self.counts.size)
-        self.wrong_now += int(np.count_nonzero(wrong))
-        if self.rows % LOOK == 0:
-            self._look_for_drift()
         if self.rows % self.step == 0:
             point = (self.rows, self.accuracy(), self.recent_accuracy(), self.recent_loss())
             self.history.append(point)
             if len(self.history) > MOST_POINTS:
                 self.step *= 2
                 self.history = [each for each in self.history if each[0] % self.step == 0]
-
-    def _look_for_drift(self) -> None:
-        """Test whether mistakes have become more frequent, by Hoeffding's bound on two means."""
-        self.lately.append(self.wrong_now)
-        self.wrong_now = 0
-        if len(self.lately) * LOOK > LATELY:
-            self.before += LOOK
-            self.wrong_before += self.lately.pop(0)
-        if self.before < BEFORE:
-            return
-        then, now = self.wrong_before / self.before, sum(self.lately) / LATELY
-        harmonic = 1.0 / (1.0 / self.before + 1.0 / LATELY)
-        if now - then > math.sqrt(math.log(1.0 / CHANCE) / (2.0 * harmonic)):
-            self.drifts = [*self.drifts[1 - MOST_DRIFTS :], (self.rows, 1.0 - then, 1.0 - now)]
-            self.before = self.wrong_before = 0
-            self.lately = []
 
     def mean_loss(self) -> float:
         return self.loss / self.rows if self.rows else math.nan

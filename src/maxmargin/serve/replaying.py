@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from maxmargin.persistence import ModelFileError, read_file
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.persistence.container import explained
+from maxmargin.serve.drift_watch import DriftWatch, SavedWatch, is_place_to_copy
 from maxmargin.serve.event_log import read_log, segments_of
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.registry import DEFAULT
 from maxmargin.serve.scored_learner import ScoredLearner, checked_learner
-from maxmargin.serve.served_model import BLOCK_ROWS, alike, learn_block
+from maxmargin.serve.served_model import BLOCK_ROWS, alike, joined, learn_block
 from maxmargin.serve.service import LOG, SNAPSHOT, decoded_record
 from maxmargin.serve.snapshots import Snapshot
 from maxmargin.training.state import RECIPE
@@ -38,6 +41,7 @@ class Replay:
             recipe = schema[RECIPE]  # as it was before any row
             schema = {**schema, RECIPE: recipe.at(recipe.plan_, recipe.plan_.begin())}
         self.scored = ScoredLearner(checked_learner(learner), self.classes, schema=schema)
+        self.drift = DriftWatch(SavedWatch(), self.classes)
         segments = segments_of(self.folder)
         self.first = segments[0].first if segments else 1  # event that the log has
         self.events = self.rows = self.refused = 0
@@ -50,7 +54,10 @@ class Replay:
             event = decoded_record(self.folder, record)
             if not isinstance(event, Lesson):
                 continue
-            if block and (rows + event.size() > BLOCK_ROWS or not alike(block[0], event)):
+            is_full = rows + event.size() > BLOCK_ROWS or is_place_to_copy(
+                self.rows, self.rows + rows
+            )
+            if block and (is_full or not alike(block[0], event)):
                 self._teach(block)
                 block, rows = [], 0
             block.append(event)
@@ -60,8 +67,10 @@ class Replay:
 
     def _teach(self, lessons: list[Lesson]) -> None:
         if learn_block(self.scored, lessons) is None:
+            codes = [self.scored.codes[label] for lesson in lessons for label in lesson.labels]
+            self.drift.add(joined(lessons), np.array(codes), self.rows, self.scored.learner)
             self.events += len(lessons)
-            self.rows += sum(lesson.size() for lesson in lessons)
+            self.rows += len(codes)
         elif len(lessons) == 1:
             self.refused += 1
         else:
@@ -83,7 +92,7 @@ class Replay:
             "loss": stats.mean_loss(),
             "recent_loss": stats.recent_loss(),
             "largest_class": stats.largest_class_share(),
-            "drifts": [row for row, _, _ in stats.drifts],
+            "drifts": self.drift.alarms,
         }
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from maxmargin.serve.drift_watch import DriftWatch, is_place_to_copy
 from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
 from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.serve.limits import Limits
@@ -48,8 +49,8 @@ class ServedModel:
     """The live learner, its shadows, recent ids and predictions without labels.
 
     ``sequence`` is the number of the last event, ``events`` counts the lessons that were learned
-    and ``rows`` their rows. ``answers`` counts predictions as they were served, by whichever
-    learner was live.
+    and ``rows`` their rows. ``answers`` counts predictions as they were served, and ``drift`` looks
+    for changes in the rows, by whichever learner was live.
     """
 
     def __init__(self, name: str, snapshot: Snapshot, limits: Limits) -> None:
@@ -64,6 +65,7 @@ class ServedModel:
             for name, saved in snapshot.shadows.items()
         }
         self.names, self.answers = snapshot.names, snapshot.answers
+        self.drift = DriftWatch(snapshot.drift, self.classes)
         ids = msgspec.json.decode(snapshot.ids, type=list[tuple[str, int]])
         labelled = msgspec.json.decode(snapshot.labelled, type=list[tuple[str, tuple[Any, int]]])
         waiting = msgspec.json.decode(snapshot.waiting, type=list[Prediction])
@@ -99,6 +101,7 @@ class ServedModel:
             "labelled": self.labelled.text(),
             "waiting": self.waiting.text(),
             "answers": msgspec.structs.asdict(self.answers),
+            "drift": self.drift.tree(),
             "origin": msgspec.structs.asdict(self.origin),
         }
 
@@ -134,6 +137,8 @@ class ServedModel:
         for event in following:
             if not isinstance(event, Lesson) or not alike(first, event):
                 break
+            if is_place_to_copy(self.rows, self.rows + rows):
+                break
             rows += event.size()
             if rows > BLOCK_ROWS:
                 break
@@ -158,6 +163,7 @@ class ServedModel:
             self.sequence += 1
             yield Outcome(self.sequence, unprocessable(why))
             return
+        self._watch(lessons)
         for name, shadow in self.shadows.items():
             try:
                 shadow.refused += count_refused(shadow, lessons)
@@ -170,6 +176,14 @@ class ServedModel:
         wrong = [lesson.answer != self.codes[lesson.labels[0]] for lesson in answered]
         self.answers.count(np.array(wrong, dtype=bool))
         yield from outcomes
+
+    def _watch(self, lessons: list[Lesson]) -> None:
+        """Look for drift in lessons that the live learner has learned."""
+        codes = np.array([self.codes[label] for lesson in lessons for label in lesson.labels])
+        try:
+            self.drift.add(joined(lessons), codes, self.rows, self.live.learner)
+        except MemoryError as error:
+            raise HalfLearned(f"there was no memory to look for drift: {error}") from error
 
     def _count(self, lesson: Lesson) -> int:
         """Count a lesson that was learned, and remember its ids; its number."""
@@ -307,7 +321,7 @@ def learn_block(scored: ScoredLearner, lessons: list[Lesson]) -> str | None:
     """Let a learner learn from lessons that are alike; why it refuses all of them, if it does."""
     try:
         codes = [scored.codes[label] for lesson in lessons for label in lesson.labels]
-        scored.learn(_joined(lessons), codes, _weights(lessons))
+        scored.learn(joined(lessons), codes, _weights(lessons))
     except MemoryError:
         raise
     except Exception as error:  # whatever it is, the learner is as it was
@@ -333,7 +347,8 @@ def alike(one: Lesson, other: Lesson) -> bool:
     return isinstance(one.rows, list) and isinstance(other.rows, list)
 
 
-def _joined(lessons: list[Lesson]) -> Any:
+def joined(lessons: list[Lesson]) -> Any:
+    """The rows of lessons that are alike."""
     if len(lessons) == 1:
         return lessons[0].rows
     if isinstance(lessons[0].rows, list):

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.serve.drift_watch import SavedWatch
 from maxmargin.serve.progressive_stats import Count, Tally
 from maxmargin.serve.scored_learner import SavedLearner, ScoredLearner, checked_learner
 
@@ -62,8 +63,9 @@ class Snapshot(msgspec.Struct, kw_only=True, eq=False):
     ids: str = "[]"
     labelled: str = "[]"
     waiting: str = "[]"
-    # Of served predictions; some files do not have them.
+    # Some files do not have these.
     answers: Tally = msgspec.field(default_factory=Tally)
+    drift: SavedWatch = msgspec.field(default_factory=SavedWatch)
     origin: Origin
 
     def __post_init__(self) -> None:

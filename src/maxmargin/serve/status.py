@@ -6,12 +6,15 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.learner_files import shown
+from maxmargin.serve.drift_watch import DriftWatch
 from maxmargin.serve.progressive_stats import ProgressiveStats
 from maxmargin.serve.scored_learner import ScoredLearner, recipe_of
 from maxmargin.serve.service import Service
@@ -83,10 +86,9 @@ class Report:
             "log_bytes": service.log.bytes(),
             "snapshot_sequence": service.snapshot_sequence,
             "uptime_seconds": round(time.monotonic() - service.began, 3),
-            "drift": [
-                {"row": row, "accuracy_before": before, "accuracy_after": after}
-                for row, before, after in stats.drifts
-            ],
+            "drift": drift_of(model.drift),
+            "drift_alarms": model.drift.detector.n_alarms,
+            "coverage": coverage_of(live.learner),
             "learners": [
                 learner_of(live, live.algorithm.lower(), "live"),
                 *(learner_of(each, name, "shadow") for name, each in model.shadows.items()),
@@ -121,6 +123,25 @@ class Report:
 def finite(number: float) -> float | None:
     """The number, or null: JSON has no NaN and no infinity."""
     return None if isinstance(number, float) and not math.isfinite(number) else number
+
+
+def drift_of(drift: DriftWatch) -> dict[str, Any]:
+    detector, is_watching = drift.detector, drift.frozen is not None
+    return {
+        "delta": detector.delta,
+        "evidence": detector.evidence if is_watching else None,
+        "limit": detector.limit,
+        "alarms": drift.alarms,
+    }
+
+
+def coverage_of(learner: OnlineClassifier) -> dict[str, Any] | None:
+    """How often prediction sets had the label; null without any."""
+    try:
+        found = learner.coverage_
+    except (AttributeError, NotFittedError):
+        return None
+    return {name: finite(each) for name, each in asdict(found).items()}
 
 
 def percentiles(seconds: list[float]) -> dict[str, float | None]:
@@ -219,6 +240,7 @@ COUNTERS = {
     "answers": "Served predictions whose label has come.",
     "wrong_answers": "Served predictions whose label has come and is another one.",
     "updates": "Updates of the learner.",
+    "drift_alarms": "Drift alarms.",
     "sequence": "The number of the last event.",
 }
 GAUGES = {

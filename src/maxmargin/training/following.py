@@ -82,7 +82,7 @@ class Following:
             follow(*followed, maps, trials, odds)
             evidence = odds
         if self.sets is not None:
-            labels, is_odds = targets.labels, maps is not None
+            labels, is_odds = targets.labels, maps is not None or model.outputs_are_odds
             places = labels, order, self.shown, self.classes
             follow_sets(self.sets, evidence, is_odds, *places, self.seen)
 

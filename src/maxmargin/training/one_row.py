@@ -340,7 +340,8 @@ class OneRow:
             parts: Any = *followed, self.maps, trials, evidence
             self._entry(("follow", *_kinds(rows, targets)), follow, *parts)(*parts)
         if self.sets is not None:
-            seen = evidence, self.maps is not None, targets.labels, THE_ROW, self.first, self.shown
+            is_odds = self.maps is not None or self.model.outputs_are_odds
+            seen = evidence, is_odds, targets.labels, THE_ROW, self.first, self.shown
             parts = *seen, *self.set_parts, NO_SETS
             self._entry("cover", cover, *parts)(*parts)
 

@@ -110,9 +110,14 @@ bridge("set_threshold", "learn_score")
 def score_by_odds(values, limit, own, scores):  # type: ignore[no-untyped-def]
     """Scores of classes by their log-odds, from the likeliest on: up to the limit and ``own``.
 
-    Those further down become `OUTSIDE`. The values become probabilities.
+    Those further down become `OUTSIDE`. The values become probabilities, unless there are two.
     """
     classes, highest, total = values.size, -np.inf, 0.0
+    if classes == 2 and values[0] == -values[1]:
+        likely, top = 1 if values[1] > 0.0 else 0, 1.0 / (1.0 + np.exp(-abs(values[1])))
+        scores[likely] = 0.5 * (1.0 - top)
+        scores[1 - likely] = top if values[1] != 0.0 else 0.25
+        return
     for c in range(classes):
         values[c] = min(values[c], 0.0) - np.log1p(np.exp(-abs(values[c])))
         highest = max(highest, values[c])
