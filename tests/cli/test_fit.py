@@ -37,7 +37,7 @@ def test_for_people(command, folder, tmp_path):
     assert re.fullmatch(r"  rows      300 in \d+\.\d\d s, [\d,]+ rows/s", lines[0])
     assert [line.split()[0] for line in lines] == [
         *("rows", "features", "classes", "passes", "mistakes", "updates"),
-        *("test", "balanced", "-1", "1", "model"),
+        *("accuracy", "balanced", "-1", "1", "model"),
     ]
     assert len({re.match(r" +[-\w]+ +", line).end() for line in lines}) == 1
     assert "\x1b" not in printed
@@ -137,7 +137,7 @@ def test_bad_cells_are_skipped_in_a_column_of_few_numbers(report, tmp_path):
 
 def test_na_is_for_tables(command, folder):
     code, _, errors = command("fit", folder / "rows.svm", "--na", "-")
-    assert (code, errors.startswith("maxmargin: --na is for tables")) == (2, True)
+    assert (code, errors.startswith("maxmargin: --na needs a table")) == (2, True)
 
 
 @pytest.mark.filterwarnings("always::UserWarning")

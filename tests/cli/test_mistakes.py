@@ -145,7 +145,7 @@ def test_table_without_a_word_about_labels(command, folder):
     pytest.importorskip("pyarrow")
     code, message = one_line(command("fit", folder / "table.csv"))
     assert code == 1
-    assert "say --label; there are 'size', 'side', 'answer'" in message
+    assert "name it with --label; there are 'size', 'side', 'answer'" in message
 
 
 def test_options_are_called_as_on_the_command_line(command, folder, tmp_path):

@@ -11,7 +11,7 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*BEGIN, "--host", "0.0.0.0"), "give a token"),
+        ((*BEGIN, "--host", "0.0.0.0"), "set a token"),
         (("--algorithm", "amira"), "--classes"),
         (("--set", "coverage=0.9"), "name all labels by --classes"),
         (("--classes", "no,yes", "--set", "nothing=1"), "AutoMargin has no parameter 'nothing'"),
@@ -20,9 +20,9 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
         ((*BEGIN, "--shadow", "x"), "--shadow takes"),
         ((*BEGIN, "--shadow", "x=nothing"), "no algorithm 'nothing'"),
         ((*BEGIN, "--shadow", "a/b=norma"), "a shadow cannot be called 'a/b'"),
-        ((*BEGIN, "--shadow", "x=norma", "--shadow", "x=alma"), "two shadows called x"),
+        ((*BEGIN, "--shadow", "x=norma", "--shadow", "x=alma"), "two shadows are called x"),
         ((*BEGIN, "--limit", "rowz=1"), "did you mean rows"),
-        (("a.mm", "b.mm"), "each needs a name"),
+        (("a.mm", "b.mm"), "name each of several models"),
         (("no.mm",), "no.mm"),
         (("--algorithm", "noca", "--classes", "a,b"), "cannot be served"),
         ((*BEGIN, "--shadow", "x=bisectionperceptron"), "cannot be served"),

@@ -125,7 +125,7 @@ def test_weights_in_evaluate(command, report, folder, rows, weighted, name, opti
     assert said["learners"][0]["mistakes"] == expected.wrong.sum()
     assert said["learners"][0]["updates"] == expected.updates[-1]
     assert progressive(PassiveAggressive(), *rows).updates[-1] != expected.updates[-1]
-    assert "in these counts each row is one" in command(*arguments)[1]
+    assert "these counts are unweighted" in command(*arguments)[1]
 
 
 def test_options_of_weights_that_cannot_be(command, folder, weighted, tmp_path):

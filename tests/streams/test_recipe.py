@@ -211,7 +211,7 @@ def test_columns_are_taken_for_what_they_look_like():
     }
     assert "identifier" in found["id"]["note"]
     assert "identifier" in found["count"]["note"]
-    assert "same" in found["same"]["note"]
+    assert "constant" in found["same"]["note"]
     assert "label" in found["copy"]["note"]
     assert found["age"]["note"] == found["city"]["note"] == ""
 
