@@ -57,6 +57,7 @@ def library(monkeypatch):
             monkeypatch.setattr(f"{module}.cupy_library", lambda: found)
         monkeypatch.setattr("maxmargin.kernels.points.library_of", _library_of)
         monkeypatch.setattr("maxmargin.kernels.functions.library_of", _library_of)
+        monkeypatch.setattr("maxmargin.models.hyperplanes.library_of", _library_of)
         return found
 
 
@@ -363,7 +364,6 @@ def test_exact_hyperplanes_on_a_device(library, monkeypatch, loss, penalty, inte
     monkeypatch.setattr("maxmargin.models.newton_solver.LEAST_SAMPLE", 20)
     monkeypatch.setattr("maxmargin.models.newton_solver.LEAST_PER_FEATURE", 1)
     monkeypatch.setattr("maxmargin.models.device_passes.AT_ONCE", 100)
-    monkeypatch.setattr("maxmargin.models.hyperplanes.library_of", _library_of)
     X, y = load_iris(return_X_y=True)
     X, y = (X, y) if penalty else (X[:100], y[:100])
     given = {"loss": loss, "soft_margin": penalty, "fit_intercept": intercept, "tol": 1e-6}
