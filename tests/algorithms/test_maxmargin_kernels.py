@@ -79,6 +79,43 @@ def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
         assert certificate.ratio >= 1 - 1e-4
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(500 if EVERYTHING else 20))
+def test_certificates_by_lines_in_float32_are_sound(monkeypatch, seed):
+    """As close as rounding allows, so that an allowance too small for it would show."""
+    monkeypatch.setattr(kernel_newton, "SMALL", 0)
+    monkeypatch.setattr(kernel_newton, "LEAST_NARROW_TOL", 0.0)
+    monkeypatch.setattr(kernel_newton, "LEAST_NARROW_PENALTY", 0.0)
+    monkeypatch.setattr(kernel_newton.KernelNewton, "_widen", lambda self: None)
+    random = np.random.default_rng(seed)
+    X, y, weights, _ = drawn(random)
+    X, y, weights = X[:100], y[:100], weights[:100]
+    penalty = float(random.choice([1e-2, 0.1, 1.0, 100.0]))
+    gamma = float(random.choice([0.01, 1.0])) / max(X.var(), 1e-300)
+    given = {"soft_margin": penalty, "fit_intercept": bool(random.integers(2)), "tol": 1e-15}
+    clf = MaxMargin(kernel="rbf", gamma=gamma, **given, max_iter=50)
+    certificate = clf.fit(X, y, sample_weight=weights).certificate_
+    a, b = coefficients(clf, y.size), clf.intercept_[0]
+    reached = as_margin(objective(gram(X, gamma), y, weights, penalty, "squared_hinge", a, b), "")
+    assert certificate.margin <= reached <= certificate.bound
+    if penalty >= 0.1 and np.abs(X).max() < 1e5 * X.std(axis=0).max():
+        assert certificate.ratio >= 0.995
+
+
+def test_lines_in_float32_that_do_not_suffice(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    given = {"kernel": "rbf", "gamma": 0.5, "soft_margin": 0.1}
+    monkeypatch.setattr(kernel_newton, "SMALL", 0)
+    usual = MaxMargin(**given).fit(X, y)
+    monkeypatch.setattr(kernel_newton, "NARROW", 1e-3)
+    clf = MaxMargin(**given).fit(X, y)
+    assert clf.converged_
+    assert clf.n_iter_ > usual.n_iter_
+    wanted = [each.margin for each in usual.certificate_.classes]
+    margins = [each.margin for each in clf.certificate_.classes]
+    np.testing.assert_allclose(margins, wanted, rtol=1e-3)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("penalty", [0.0, 0.5])
 @pytest.mark.parametrize("intercept", [False, True])

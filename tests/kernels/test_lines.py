@@ -17,7 +17,7 @@ from maxmargin.kernels.functions import GaussianKernel
 from maxmargin.kernels.kernel_lines import Lines
 from maxmargin.kernels.products import Products
 from maxmargin.models import kernel_fit, kernel_model
-from maxmargin.spaces.gram import add_lines, complete_lines, copy_lines
+from maxmargin.spaces.gram import add_lines, add_products, complete_lines, copy_lines
 
 GAMMA = 0.1
 LEARNERS = {
@@ -296,3 +296,16 @@ def test_lines_are_completed_by_symmetry():
         out = np.zeros((75, 150))
         complete(K[kept], kept, numbers, K[np.ix_(numbers, others)], others, out)
         np.testing.assert_array_equal(out, K[numbers])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_lines_with_weights(dtype):
+    random = np.random.default_rng(0)
+    lines, places = random.normal(size=(30, 40)).astype(dtype), random.permutation(30)[:25]
+    weights = random.normal(size=(25, 3)) * (random.random((25, 3)) < 0.6)
+    before = random.normal(size=(3, 40))
+    for add in (add_products, add_products.plain):
+        sums = before.copy()
+        add(lines, places, weights, np.empty(9, np.int64), sums)
+        wanted = before + weights.T @ lines[places].astype(float)
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-13)

@@ -13,7 +13,7 @@ still those of a kernel.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache, wraps
 from typing import Any, NamedTuple, TypeVar
 
@@ -33,6 +33,9 @@ TILE_POINTS = 2**13
 PARTS = 32
 # Problems whose sums are made in one go, each in a register.
 MOST_PROBLEMS = 16
+# Systems that are solved at a time, as one of them leaves most of the device idle, and the most
+# values that these may have together.
+STREAMS, SYSTEM_VALUES = 8, 2**29
 # The bits of a float32 that numbers lack, and how much rounding to them may change one, relatively.
 LACKING_BITS = {"bfloat16": 16, "tf32": 13, "float32": 0}
 LOSSES = {"bfloat16": 2.0**-8, "tf32": 2.0**-11, "float32": 0.0}
@@ -284,9 +287,35 @@ class CudaProducts(Products):
         return lines[self.here(numbers)[:, None], self.here(columns)[None, :]]
 
     @within_memory
-    def solved(self, system: Any, sides: Any) -> Any:
-        found = self.library.solved(system, sides)
-        return found if bool(self.library.xp.isfinite(found).all()) else None
+    def multiplied(self, lines: Any, numbers: np.ndarray, weights: Any) -> Any:
+        # All lines that are kept: most of them are asked for, and a copy of these takes longer.
+        last = int(numbers.max(initial=-1)) + 1
+        full = self.xp.zeros((last, weights.shape[1]))
+        full[self.here(numbers)] = weights
+        return lines[:last].T @ full
+
+    def each_solved(
+        self, sizes: list[int], make: Callable[[int], tuple[Any, Any, Any]]
+    ) -> Iterator[tuple[Any, Any]]:
+        first = 0
+        while first < len(sizes):
+            most = min(STREAMS, max(1, SYSTEM_VALUES // max(sizes[first:]) ** 2))
+            numbers = range(first, min(first + most, len(sizes)))
+            for name, found in self._solved_together(numbers, make):
+                yield name, found if bool(self.xp.isfinite(found).all()) else None
+            first = numbers.stop
+
+    @within_memory
+    def _solved_together(
+        self, numbers: range, make: Callable[[int], tuple[Any, Any, Any]]
+    ) -> list[tuple[Any, Any]]:
+        """Solutions that may be still under way, each in a stream of its own."""
+        solved = []
+        for stream, n in zip(self.library.streams(STREAMS), numbers, strict=False):
+            with stream:
+                name, system, sides = make(n)
+                solved.append((name, self.library.solved(system, sides)))
+        return solved
 
     @within_memory
     def effects(
@@ -596,6 +625,11 @@ class Cupy:
         upper = self.xp.linalg.cholesky(system).T  # columns follow each other: nothing is copied
         half = solve_triangular(upper, sides, trans=1, check_finite=False)
         return solve_triangular(upper, half, check_finite=False)
+
+    @lru_cache(maxsize=1)  # noqa: B019 (there is one of these in a process)
+    def streams(self, count: int) -> list[Any]:
+        """Streams that wait for the usual one, and it for them."""
+        return [self.xp.cuda.Stream() for _ in range(count)]
 
     def apply(self, kernel: Kernel, values: Any, own: Any, other: Any) -> None:
         """Turn inner products into kernel values, in place."""

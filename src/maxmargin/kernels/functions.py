@@ -67,6 +67,8 @@ class Kernel(ABC):
     is_linear: ClassVar[bool] = False
     # Is ``K(x, x)`` 1 for all rows?
     is_normalized: ClassVar[bool] = False
+    # Is no value negative?
+    is_nonnegative: ClassVar[bool] = False
 
     def is_mercer(self) -> bool:
         """Is it positive semidefinite on any rows, whatever the user has written?"""
@@ -210,6 +212,7 @@ class GaussianKernel(Kernel):
 
     name = "rbf"
     is_normalized = True
+    is_nonnegative = True
     formula = "exp(min(gamma * (2 * p - own - other), (real)0))"
 
     def points(self, X: Any) -> Points:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 from maxmargin.kernels.functions import MOST_DENSE_VALUES, Kernel
 from maxmargin.kernels.points import Points, as_type, sparse_products
-from maxmargin.spaces.gram import add_weighted, copy_lines
+from maxmargin.spaces.gram import add_products, add_weighted, copy_lines
 
 # Rows that are multiplied in one go.
 CHUNK = 4096
@@ -20,6 +21,8 @@ CHUNK = 4096
 MOST_ALONE, WIDEST_ALONE = 2**26, 64
 # A piece of it: BLAS libraries start no threads for so few multiplications.
 PIECE_ROWS, PIECE_MULTIPLICATIONS = 128, 2**18
+# Lines of kernel values of which a few thousand each stay in the cache while they are multiplied.
+ROWS_IN_CACHE = 64
 # Numbers of fewer digits than float32 that devices multiply quickly.
 NARROW_TYPES = ("tf32", "bfloat16")
 
@@ -77,10 +80,28 @@ class Products:
         copy_lines(lines, numbers, columns, np.arange(numbers.size), out)
         return out
 
+    def multiplied(self, lines: Any, numbers: np.ndarray, weights: Any) -> Any:
+        """``lines[numbers].T @ weights`` in float64, where products are made."""
+        sums = np.zeros((weights.shape[1], lines.shape[1]))
+        add_products(lines, numbers, weights, np.empty(ROWS_IN_CACHE, np.int64), sums)
+        return np.ascontiguousarray(sums.T)
+
     def solved(self, system: Any, sides: Any) -> Any:
         """The solution of a positive definite system, which is overwritten; None if it is not."""
-        factor, failed = dpotrf(system.T, lower=1, overwrite_a=1)
-        return None if failed else dpotrs(factor, sides, lower=1)[0]
+        factorise, solve = (spotrf, spotrs) if system.dtype == np.float32 else (dpotrf, dpotrs)
+        factor, failed = factorise(system.T, lower=1, overwrite_a=1)
+        return None if failed else solve(factor, sides, lower=1)[0].astype(float, copy=False)
+
+    def each_solved(
+        self, sizes: list[int], make: Callable[[int], tuple[Any, Any, Any]]
+    ) -> Iterator[tuple[Any, Any]]:
+        """`solved` for systems of these sizes; devices solve several at a time.
+
+        ``make(n)`` gives what is to be returned beside the solution, and what `solved` takes.
+        """
+        for n in range(len(sizes)):
+            name, system, sides = make(n)
+            yield name, self.solved(system, sides)
 
     def here(self, array: np.ndarray) -> Any:
         """An array of the host, where products are made."""

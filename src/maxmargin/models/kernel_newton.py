@@ -15,6 +15,11 @@ No kernel matrix is made. Lines of it are kept for rows with coefficients, as ma
 memory for; the others are computed again in each round. A round multiplies each line once, by the
 coefficients of all classes. The first rounds are made with small samples of the rows.
 
+Where that is exact enough, lines are kept in float32, each value computed in float64 and rounded
+once. So with ``u = 2**-24`` the sum ``sum_j K_ij beta_j`` changes by at most
+``u sum_j |K_ij| |beta_j|``, which certificates take into account: products are made in float64, and
+those of the absolute values give the sums on the right. Systems are factorised in float32 then.
+
 All arrays of one number for each row and class are where products are made: on a device, if there
 is one.
 """
@@ -40,6 +45,7 @@ from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.hessian import cholesky
 from maxmargin.models.kernel_model import KernelModel, PairKernelModel
 from maxmargin.models.leave_one_out import remainders_of_products
+from maxmargin.models.newton_lines import KEPT, Lines
 from maxmargin.models.newton_solver import (
     FALL,
     FIRST_MU,
@@ -56,7 +62,6 @@ from maxmargin.models.newton_solver import (
     STEPS_PER_ROUND,
 )
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.gram import complete_lines
 from maxmargin.spaces.problem_scalars import ROUNDING
 
 # Rows of the samples, the first at least so many times fewer than all; when they are done with.
@@ -64,19 +69,18 @@ SAMPLES, LEAST_SHARE = (1000, 4000, 16000), 1.5
 SAMPLE_RATIO, SAMPLE_STEPS = 0.9, 8
 # The first mu of the hinge loss, over lambda, where nothing is known yet.
 WIDEST_MU = 20.0
-# Shares of the memory: for lines that are kept, for rows as products take them, for other lines.
-KEPT, FACTORS, PASSING = 0.65, 0.15, 0.15
 # Samples use lines of all rows where memory is there for that share of them.
 SHARED = 0.5
-# Columns that are computed at a time where rows are not kept as products take them.
-COLUMNS = 2048
-# Lines that are computed at a time where others are kept; the share of lines that must be there
-# for symmetry to save more than copying takes.
-PIECE, LEAST_MIRRORED = 512, 0.05
 # Where that share of the active rows has no coefficients yet, passes of dual ascent come first.
 LOOSE, PASSES = 0.05, 3
 # Conjugate gradients stop when the residual is that much smaller, or after so many.
 RESIDUAL, MOST_GRADIENTS = 1e-4, 500
+# Lines are in float32 where nothing closer than that is to be certified, ...
+LEAST_NARROW_TOL = 3e-4
+# ... and lambda is at least that much, beside the largest value.
+LEAST_NARROW_PENALTY = 0.01
+# How much rounding to float32 changes a value, relatively; a little more than 2**-24.
+NARROW = 6.0e-8
 # With so many rows at most one thread multiplies: see `models.newton_solver`.
 ONE_THREAD = 4096
 
@@ -185,123 +189,6 @@ def fitted_model(
     return model
 
 
-class Lines:
-    """Lines of the kernel matrix of some rows, as many as memory is there for.
-
-    Attributes
-    ----------
-    values : the lines that are kept, each of all rows of the sample
-    places : of each row, the number of its line, or -1
-    """
-
-    def __init__(self, task: KernelTask, points: Points) -> None:
-        self.kernel, self.products = task.kernel, task.products
-        size, memory = points.size(), task.cache_bytes
-        self.points = self.products.kept(self.kernel, points, FACTORS * memory)
-        self.whole = self.points.factors is not None or not self.products.keeps_lines
-        line = 8.0 * max(size, 1)
-        self.capacity = int(min(size, KEPT * memory // line))
-        self.at_once = int(max(16, min(PASSING * memory // line, 4096)))
-        self.values = self.products.xp.empty((self.capacity, size))
-        self.places, self.kept = np.full(size, -1), np.empty(0, np.int64)
-        self.extent = size
-
-    def compute(self, numbers: np.ndarray, out: Any) -> None:
-        """The lines of these rows, in ``out``."""
-        some = self.points.take(numbers)
-        if self.whole:
-            self.products.values_in(self.kernel, some, self.points, out)
-            return
-        for start in range(0, self.extent, COLUMNS):
-            part = slice(start, start + COLUMNS)
-            self.products.values_in(self.kernel, some, self.points.take(part), out[:, part])
-
-    def keep(self, numbers: np.ndarray) -> None:
-        """Keep the lines of these rows, as far as there is memory; others make place for them."""
-        new = numbers[self.places[numbers] < 0]
-        first = self.kept.size
-        if first + new.size > self.capacity:
-            new = self._replaced(numbers, new)
-        new = new[: self.capacity - first]
-        mirrors = self.products.keeps_lines and self.whole
-        step = min(self.at_once, PIECE) if mirrors else self.at_once
-        for start in range(0, new.size, step):
-            some = new[start : start + step]
-            there = slice(first + start, first + start + some.size)
-            if mirrors and self.kept.size >= LEAST_MIRRORED * self.extent:
-                self._complete(some, self.values[there])
-            else:
-                self.compute(some, self.values[there])
-            self.places[some] = np.arange(there.start, there.stop)
-            self.kept = np.concatenate([self.kept, some])
-
-    def _replaced(self, numbers: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Put new lines in the place of those that are not needed; the rows that are left."""
-        free = self.capacity - self.kept.size
-        stale = np.flatnonzero(~np.isin(self.kept, numbers))[: new.size - free]
-        for start in range(0, stale.size, self.at_once):
-            there = stale[start : start + self.at_once]
-            some = new[start : start + there.size]
-            out = self.products.xp.empty((some.size, self.extent))
-            self.compute(some, out)
-            self.values[self.products.index(there)] = out
-            self.places[self.kept[there]], self.places[some] = -1, there
-            self.kept[there] = some
-        return new[stale.size :]
-
-    def _complete(self, numbers: np.ndarray, out: np.ndarray) -> None:
-        """`compute`, with the values that are there already: the matrix is symmetric."""
-        some, others = self._factors(numbers), np.flatnonzero(self.places < 0)
-        buffer = np.empty(numbers.size * COLUMNS)
-        complete_lines(self.values, self.kept, numbers, buffer[:0].reshape(0, 0), others, out)
-        for start in range(0, others.size, COLUMNS):
-            part = others[start : start + COLUMNS]
-            values = buffer[: numbers.size * part.size].reshape(numbers.size, part.size)
-            self.products.values_in(self.kernel, some, self._factors(part), values)
-            complete_lines(self.values, self.kept[:0], numbers, values, part, out)
-
-    def _factors(self, numbers: np.ndarray) -> Points:
-        """These rows, without a copy of the rows as they were given."""
-        points = self.points
-        if points.factors is None:
-            return points.take(numbers)
-        factors = points.factors[numbers]
-        return Points(factors, None if points.squares is None else points.squares[numbers], factors)
-
-    def times(self, used: np.ndarray, weights: Any) -> Any:
-        """The kernel matrix times ``weights``, whose lines are those of the rows ``used``."""
-        xp, index = self.products.xp, self.products.index
-        places = self.places[used]
-        there = np.flatnonzero(places >= 0)
-        full = xp.zeros((self.kept.size, weights.shape[1]))
-        full[index(places[there])] = weights[index(there)]
-        sums = self.values[: self.kept.size].T @ full
-        missing = np.flatnonzero(places < 0)
-        for start in range(0, missing.size, self.at_once):
-            some = missing[start : start + self.at_once]
-            out = xp.empty((some.size, self.extent))
-            self.compute(used[some], out)
-            sums += out.T @ weights[index(some)]
-        return sums
-
-    def between(self, some: np.ndarray) -> Any:
-        """The kernel matrix of these rows."""
-        xp, index = self.products.xp, self.products.index
-        places = self.places[some]
-        there, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
-        if not missing.size:
-            return self.products.picked(self.values, places, some)
-        out = xp.empty((some.size, some.size))
-        out[index(there)] = self.products.picked(self.values, places[there], some)
-        few = self.points.take(some)
-        for start in range(0, missing.size, self.at_once):
-            part = missing[start : start + self.at_once]
-            values = xp.empty((part.size, some.size))
-            self.products.values_in(self.kernel, few.take(part), few, values)
-            out[index(part)] = values
-        return out
-
-
 class KernelNewton:
     """The steps for all problems.
 
@@ -315,6 +202,9 @@ class KernelNewton:
     penalty, limit : mu, and the slack from which losses grow linearly
     lower : did the last full step lower the objective?
     age, mass : steps since outputs were computed as such, and the largest sum of coefficients
+    is_narrow : are lines in float32?
+    reach : of each problem, with ``r_i = sum_j |K_ij| |beta_j|`` or more, the root of
+        ``sum_i s_i r_i**2``, and ``sum_i |beta_i| r_i``
     """
 
     def __init__(self, task: KernelTask) -> None:
@@ -329,11 +219,22 @@ class KernelNewton:
         self.largest = float(diagonal.max(initial=0.0))
         self.steps, self.limit, self.lower = 0, np.inf, np.ones(problems, bool)
         self.lines: Any = None
-        self.shares_lines = KEPT * task.cache_bytes >= SHARED * 8.0 * size**2
+        # Errors of outputs are to be small beside lambda times the coefficients.
+        wide = self.is_hard or self.is_hinge or task.tol < LEAST_NARROW_TOL
+        wide = wide or task.penalty < LEAST_NARROW_PENALTY * self.largest or size**2 <= SMALL
+        nonnegative = task.kernel.is_nonnegative and task.products.keeps_lines
+        self.is_narrow = nonnegative and not wide
+        self.reach = np.zeros((2, problems))
+        self._choose_sharing()
         # 0.01 of the mean square is small beside the squared distances of rows.
         self.full_penalty = task.penalty or max(0.01 * float(diagonal.mean()), 1e-300)
         if self.is_hinge:
             self.full_penalty, self.limit = WIDEST_MU * task.penalty, 0.5 * WIDEST_MU
+
+    def _choose_sharing(self) -> None:
+        line = (4.0 if self.is_narrow else 8.0) * self.task.signs.shape[0]
+        whole = line * self.task.signs.shape[0]
+        self.shares_lines = KEPT * self.task.cache_bytes >= SHARED * whole
 
     def run(self, advance: Callable[..., None]) -> KernelSolution:
         self.start()
@@ -358,7 +259,17 @@ class KernelNewton:
             self._multiply(advance)
         else:
             self._descend(self.task.max_iter, 1.0 - self.task.tol, advance)
+        if self.is_narrow and self.steps < self.task.max_iter and not self.reached.all():
+            self._widen()
+            self._descend(self.task.max_iter - self.steps, 1.0 - self.task.tol, advance)
         return self._solution()
+
+    def _widen(self) -> None:
+        """Go on with lines in float64."""
+        self._leave()
+        self.is_narrow, self.lines = False, None
+        self._choose_sharing()
+        self._begin(None)
 
     def _samples(self) -> list[np.ndarray]:
         """Random rows, growing, each sample in the next; none with hard margins."""
@@ -386,7 +297,9 @@ class KernelNewton:
         apart = sample is not None and not self.shares_lines
         self.numbers: Any = sample if apart else slice(None)
         counts, points = counts[self.numbers], task.points
-        self.lines = Lines(task, points.take(sample) if apart else points)
+        points = points.take(sample) if apart else points
+        dtype = np.float32 if self.is_narrow else np.float64
+        self.lines = Lines(task.kernel, points, self.products, task.cache_bytes, dtype)
         self.signs = here(np.ascontiguousarray(task.signs[self.numbers]))
         self.rest, self.counts = here(counts > 0.0)[:, None], here(counts)[:, None]
         self.goals = self.xp.ones(self.signs.shape)
@@ -466,28 +379,70 @@ class KernelNewton:
     def _solutions(
         self, groups: Iterable[list[int]], chosen: np.ndarray, ridges: np.ndarray, aims: Any
     ) -> Iterator[tuple[int, np.ndarray, Any, Any]]:
-        """Of each problem its number, the rows in its system, and what `_solved` gives.
+        """Of each problem its number and the rows in its system ``K + diag(ridges)``, and the
+        inverse of this times the aims, and times ones.
 
         Problems of a group have the same rows, as all have in the first step.
         """
-        index = self.products.index
+        systems = []
         for group in groups:
             active = np.flatnonzero(chosen[:, group[0]])
             if not active.size:
                 yield from ((k, active, None, None) for k in group)
-                continue
-            matrix = None
-            if len(group) == 1 and self._is_loose(active, group[0]):
-                active, matrix = self._tightened(active, group[0], ridges)
-            rows, columns = index(active), index(np.array(group))
-            given = active, ridges[active], aims[rows[:, None], columns[None, :]]
-            found = self._solved(*given, matrix)
+            elif active.size > self.products.most_factorised:
+                given = self.products.here(ridges[active]), self._sides(group, active, aims)
+                yield from _columns(group, active, self._gradients(active, *given))
+            else:
+                systems.append((group, active))
+        solved = self.products.each_solved(
+            [active.size for _, active in systems],
+            lambda n: self._system(*systems[n], ridges, aims),
+        )
+        for (group, _), (active, found) in zip(systems, solved, strict=True):
+            for more in (1.0, 64.0):  # times what rounding may have made of a zero eigenvalue
+                if found is None:
+                    found = self._solved_again(group, active, ridges, aims, more)
             if found is None:
                 raise ValueError(
                     "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
                     "satisfies Mercer's condition."
                 )
-            yield from ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
+            yield from _columns(group, active, found)
+
+    def _sides(self, group: list[int], active: np.ndarray, aims: Any) -> Any:
+        """The aims of these rows and problems, and ones."""
+        rows, columns = self.products.index(active), self.products.here(np.array(group))
+        sides = self.xp.ones((active.size, len(group) + 1))
+        sides[:, :-1] = aims[rows[:, None], columns[None, :]]
+        return sides
+
+    def _solved_again(
+        self, group: list[int], active: np.ndarray, ridges: np.ndarray, aims: Any, more: float
+    ) -> Any:
+        """With so many times the rounding of eigenvalues added to the diagonal."""
+        rounding = (self._unit() + self._narrow() * active.size) * self.largest
+        matrix, given = self.lines.between(active), ridges + more * rounding
+        solved = self.products.each_solved(
+            [active.size], lambda _: self._system(group, active, given, aims, matrix)
+        )
+        return next(iter(solved))[1]
+
+    def _system(
+        self,
+        group: list[int],
+        active: np.ndarray,
+        ridges: np.ndarray,
+        aims: Any,
+        matrix: Any = None,
+    ) -> tuple[np.ndarray, Any, Any]:
+        """The rows of a system, its matrix and its right sides; all active rows, if given K."""
+        if matrix is None and len(group) == 1 and self._is_loose(active, group[0]):
+            active, matrix = self._tightened(active, group[0], ridges)
+        elif matrix is None:
+            matrix = self.lines.between(active)
+        ends = self.xp.arange(active.size)
+        matrix[ends, ends] += self.products.here(ridges[active])
+        return active, matrix, self._sides(group, active, aims)
 
     def _is_loose(self, active: np.ndarray, k: int) -> bool:
         """Are many rows active that have no coefficients yet, so that most will rest again?"""
@@ -495,7 +450,7 @@ class KernelNewton:
         if not (self.products.keeps_lines and self.limit == np.inf and self.lower[c]):
             return False
         new = np.count_nonzero(self.coefs[active, c] == 0.0)
-        return bool(LOOSE * active.size < new and active.size <= self.products.most_factorised)
+        return bool(LOOSE * active.size < new)
 
     def _tightened(
         self, active: np.ndarray, k: int, ridges: np.ndarray
@@ -511,24 +466,8 @@ class KernelNewton:
         kept = np.flatnonzero(alphas)
         return active[kept], self.products.picked(matrix, kept, kept)
 
-    def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any, matrix: Any) -> Any:
-        """``(K + diag(ridges))^-1`` times the aims, and times ones; ``matrix`` is K if known."""
-        xp, here = self.xp, self.products.here
-        sides = xp.ones((active.size, aims.shape[1] + 1))
-        sides[:, :-1] = aims
-        if active.size > self.products.most_factorised:
-            return self._gradients(active, here(ridges), sides)
-        ends, rounding = xp.arange(active.size), self._unit() * self.largest
-        for more in (0.0, 1.0, 64.0):  # times what rounding may have made of a zero eigenvalue
-            system = self.lines.between(active) if matrix is None else matrix
-            system[ends, ends] += here(ridges) + more * rounding
-            if (found := self.products.solved(system, sides)) is not None:
-                return found
-            matrix = None  # it has been overwritten
-        return None
-
     def _gradients(self, active: np.ndarray, ridges: Any, sides: Any) -> Any:
-        """The same by conjugate gradients, all sides together."""
+        """The solution of a system by conjugate gradients, all sides together."""
         xp, index = self.xp, self.products.index
         places = index(active)
         scale = (self.largest + ridges)[:, None]
@@ -554,11 +493,21 @@ class KernelNewton:
         signs = self.signs[:, columns]
         most = self.counts * (self.limit / self.penalty) if self.limit < np.inf else np.inf
         alphas = xp.minimum(xp.maximum(signs * after, 0.0), most)
-        inner = self._summed(after)
         # Coefficients that are no point of the dual are left out there.
-        rest = after - signs * alphas
-        of_alphas = inner - self._summed(rest) if bool(rest.any()) else inner
-        self._prove(signs, alphas, of_alphas, abs(rest).sum(axis=0))
+        left_out, count = after - signs * alphas, signs.shape[1]
+        measures = self.is_narrow and self.share == 1.0
+        parts = [after, abs(after)] if measures else [after]
+        if bool(left_out.any()):
+            parts.append(left_out)
+        sums = self._summed(xp.concatenate(parts, axis=1))
+        inner = of_alphas = sums[:, :count]
+        if len(parts) > 1 + measures:
+            of_alphas = inner - sums[:, -count:]
+        mass = self._host(abs(after).sum(axis=0))
+        reach = self._coarse_reach(mass)
+        if measures:
+            reach = self._reach(abs(after), sums[:, count : 2 * count])
+        self._prove(signs, alphas, of_alphas, abs(left_out).sum(axis=0), reach[1])
         outputs = inner + here(bias)
         before, coefs = self.outputs[:, columns], self.coefs[:, columns]
         offset, there = here(self.bias[self.open]), here(bias)
@@ -588,11 +537,22 @@ class KernelNewton:
         self.age[self.open] = np.where(t == 1.0, 0, self.age[self.open] + 1)
         still = self.bias[self.open]
         self.bias[self.open] = np.where(t == 1.0, bias, still + t * (bias - still))
-        mass = self._host(abs(after).sum(axis=0))
         self.mass[self.open] = np.where(t == 1.0, mass, np.maximum(self.mass[self.open], mass))
+        coarse = self._coarse_reach(self.mass[self.open])
+        self.reach[:, self.open] = np.where(t == 1.0, reach, coarse)
         now = (new > 0.0) & (new < self.limit) & self.rest
         changed = self._host((now != between).any(axis=0)) | (np.abs(t - 1.0) > 1e-6)
         return bool(changed.any())
+
+    def _coarse_reach(self, mass: np.ndarray) -> np.ndarray:
+        """`reach`, given the sums of absolute coefficients."""
+        return self.largest * np.stack([np.sqrt(self.total_weight) * mass, mass**2])
+
+    def _reach(self, sizes: Any, sums: Any) -> np.ndarray:
+        """`reach`, given absolute coefficients and the kernel matrix times these."""
+        counts = self.xp.where(self.rest, self.counts, 0.0)
+        norms = self.xp.sqrt((counts * sums * sums).sum(axis=0))
+        return self._host(self.xp.stack([norms, (sizes * sums).sum(axis=0)]))
 
     def _inner(self, squares: Any, slack: Any, counts: Any) -> Any:
         """Twice mu times the value of the present objective."""
@@ -600,7 +560,9 @@ class KernelNewton:
         within = self.xp.minimum(positive, self.limit)
         return self.penalty * squares + (counts * within * (2.0 * positive - within)).sum(axis=0)
 
-    def _prove(self, signs: Any, alphas: Any, outputs: Any, left_out: Any) -> None:
+    def _prove(
+        self, signs: Any, alphas: Any, outputs: Any, left_out: Any, reach: np.ndarray
+    ) -> None:
         """The masses and squares of dual points of the open problems, given their outputs.
 
         These are what is left where coefficients of the mass ``left_out`` have been taken away.
@@ -619,7 +581,8 @@ class KernelNewton:
         ]
         found = self._host(xp.stack(numbers))
         for k, c in enumerate(self.open):
-            self.dual[:, c] = self._dual_point(*found[:, k])
+            mass, square = self._dual_point(*found[:, k])
+            self.dual[:, c] = mass, square + 2.0 * self._narrow() * reach[k]
 
     def _dual_point(
         self,
@@ -653,6 +616,10 @@ class KernelNewton:
             self._rounding = self.products.rounding(self.task.kernel, self.task.points)
         return self._rounding + ROUNDING * (self.everything.size + 16.0)
 
+    def _narrow(self) -> float:
+        """How much values have changed by the rounding of lines, relatively."""
+        return NARROW if self.is_narrow else 0.0
+
     def _measure(self) -> None:
         """Values of the objective, margins and bounds, of the open problems."""
         task, xp = self.task, self.xp
@@ -672,7 +639,9 @@ class KernelNewton:
         masses = self.mass[self.open]
         unit = self._unit() * (self.age[self.open] + 2.0)
         errors = unit * self.largest * masses + 8.0 * ROUNDING * (1.0 + abs(self.bias[self.open]))
-        squares = np.maximum(squares, 0.0) + unit * self.largest * masses**2
+        norms, forms = self._narrow() * (self.age[self.open] + 1.0) * self.reach[:, self.open]
+        errors += norms / np.sqrt(self.total_weight)
+        squares = np.maximum(squares, 0.0) + unit * self.largest * masses**2 + forms
         given_squares = self.products.here(squares)
         self.value[self.open] = self._host(self._inner(given_squares, slack, counts))
         penalty = task.penalty * self.share
@@ -800,7 +769,7 @@ class KernelNewton:
         NaN where rounding leaves no system to solve. See `leave_one_out`.
         """
         own = self.penalty / self.task.sample_weight[active]
-        system = self.lines.between(active)
+        system = self.lines.between(active).astype(float, copy=False)
         system[np.diag_indices(active.size)] += own
         if (factor := cholesky(system)) is None:
             unknown = np.full((1, group.size), np.nan)
@@ -833,6 +802,13 @@ class KernelNewton:
             self.reached,
             [np.flatnonzero(column) for column in between.T],
         )
+
+
+def _columns(
+    group: list[int], active: np.ndarray, found: Any
+) -> Iterator[tuple[int, np.ndarray, Any, Any]]:
+    """What `_solutions` gives of each problem, by the solutions of their common system."""
+    return ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
 
 
 def best_steps(

@@ -216,3 +216,36 @@ def complete_lines(lines, kept, numbers, values, others, out):  # type: ignore[n
     for r in range(values.shape[0]):
         for k in range(others.size):
             out[r, others[k]] = values[r, k]
+
+
+@Compiled
+def add_products(lines, places, weights, buffer, sums):  # type: ignore[no-untyped-def]
+    """``sums += weights.T @ lines[places]`` in float64, without those weights that are 0.
+
+    ``buffer`` is for as many numbers of rows as are multiplied while they are in the cache.
+    """
+    for start in range(0, places.size, buffer.size):
+        end = min(start + buffer.size, places.size)
+        for first in range(0, sums.shape[1], 2048):
+            last = min(first + 2048, sums.shape[1])
+            for c in range(sums.shape[0]):
+                count = 0
+                for r in range(start, end):
+                    if weights[r, c] != 0.0:
+                        buffer[count] = r
+                        count += 1
+                n = 0
+                while n + 4 <= count:
+                    i, j, k, m = buffer[n], buffer[n + 1], buffer[n + 2], buffer[n + 3]
+                    u, v, w, z = weights[i, c], weights[j, c], weights[k, c], weights[m, c]
+                    i, j, k, m = places[i], places[j], places[k], places[m]
+                    for t in range(first, last):
+                        pair = u * float(lines[i, t]) + v * float(lines[j, t])
+                        other = w * float(lines[k, t]) + z * float(lines[m, t])
+                        sums[c, t] += pair + other
+                    n += 4
+                while n < count:
+                    u, i = weights[buffer[n], c], places[buffer[n]]
+                    for t in range(first, last):
+                        sums[c, t] += u * float(lines[i, t])
+                    n += 1
