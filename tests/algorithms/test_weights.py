@@ -658,7 +658,7 @@ def test_weights_that_are_refused(learner, weights, message):
 def test_what_weights_cannot_be_combined_with():
     X, y, _ = rows()
     ones = np.ones(y.size)
-    with pytest.raises(ValueError, match="on a budget they cannot"):
+    with pytest.raises(ValueError, match="with a soft margin on a budget"):
         Perceptron(budget=5, kernel="rbf", gamma=1.0, soft_margin=1.0).fit(X, y, ones)
     with pytest.raises(ValueError, match="with p != 2 they cannot"):
         ALMA(p=4.0, soft_margin=1.0).fit(X, y, ones)

@@ -546,7 +546,7 @@ def test_learners_that_cannot_say_so():
         Perceptron(kernel="rbf", gamma=0.5, average=True, calibration="online").partial_fit(
             X, two, classes=["no", "yes"]
         )
-    with pytest.raises(ValueError, match=r"learners\[0\].*nobody"):
+    with pytest.raises(ValueError, match=r"learners\[0\].*would not be used"):
         FixedShare(learners=[Perceptron(calibration="online")]).partial_fit(
             X, two, classes=["no", "yes"]
         )
@@ -562,7 +562,7 @@ def test_probabilities_are_there_only_if_asked_for():
         MaxMargin().predict_proba(X)
     assert "CalibratedClassifierCV" in str(refusal.value)
     clf.set_params(calibration="online")
-    with pytest.raises(NotFittedError, match="no row since calibration"):
+    with pytest.raises(NotFittedError, match="any row since calibration"):
         clf.predict_proba(X)
     assert clf.partial_fit(X[:9], two[:9]).predict_proba(X).shape == (120, 2)
     clf.learn_one(X[0], two[0])

@@ -394,7 +394,7 @@ def test_files_that_cannot_be(tmp_path, field, value, message):
 def test_another_target_begins_anew():
     clf = streamed("two classes")
     clf.set_params(coverage=0.9)
-    with pytest.raises(NotFittedError, match=r"no row since coverage=0.9 was set"):
+    with pytest.raises(NotFittedError, match=r"any row since coverage=0.9 was set"):
         clf.predict_set(X)
     streamed("two classes", slice(0, 10), clf)
     assert (clf.coverage_.target, clf.coverage_.rows) == (0.9, 10)

@@ -161,6 +161,7 @@ OTHERS = {
     "metric": "confidence",
     "regularization": (("alpha", 0.5),),
     "mixture": ("by column",),
+    "n_components": 8,
 }
 SETTINGS = {
     "lengths": False,

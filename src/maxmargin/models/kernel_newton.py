@@ -138,10 +138,7 @@ class KernelTask(NamedTuple):
 
 
 class KernelSolution(NamedTuple):
-    """Coefficients of rows, of shape (problems, rows), and what is known of them.
-
-    active : of each problem, the rows that are in the system of its last step
-    """
+    """Coefficients of rows, of shape (problems, rows), and their margins and bounds."""
 
     coefs: np.ndarray
     intercepts: np.ndarray
@@ -149,7 +146,6 @@ class KernelSolution(NamedTuple):
     bounds: np.ndarray
     n_iter: int
     reached: np.ndarray
-    active: list[np.ndarray]
 
     @property
     def weights(self) -> np.ndarray:
@@ -792,7 +788,6 @@ class KernelNewton:
 
     # -------------------------------------------------------------------------------------- the end
     def _solution(self) -> KernelSolution:
-        between = self._host((self.slack > 0.0) & (self.slack < self.limit) & self.rest)
         return KernelSolution(
             np.ascontiguousarray(self._host(self.coefs).T),
             self.bias * self.task.intercept,
@@ -800,7 +795,6 @@ class KernelNewton:
             self.bounds,
             self.steps,
             self.reached,
-            [np.flatnonzero(column) for column in between.T],
         )
 
 
