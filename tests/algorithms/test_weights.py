@@ -660,9 +660,9 @@ def test_what_weights_cannot_be_combined_with():
     ones = np.ones(y.size)
     with pytest.raises(ValueError, match="with a soft margin on a budget"):
         Perceptron(budget=5, kernel="rbf", gamma=1.0, soft_margin=1.0).fit(X, y, ones)
-    with pytest.raises(ValueError, match="with p != 2 they cannot"):
+    with pytest.raises(ValueError, match="with a soft margin for p != 2"):
         ALMA(p=4.0, soft_margin=1.0).fit(X, y, ones)
-    with pytest.raises(ValueError, match="pairs of a stream"):
+    with pytest.raises(ValueError, match="pairs on a stream"):
         PUMMA(soft_margin=1.0).partial_fit(X, y, [0, 1], ones)
     with pytest.raises(ValueError, match="no sample weight can be zero"):
         PUMMA(kernel="precomputed").fit(X @ X.T, y, ones - (np.arange(y.size) == 3))

@@ -310,14 +310,14 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         )
     } | {
         "kernel": [StrOptions(set(MIXTURES))],
-        "n_components": [Interval(Integral, 2, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
     }
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        if self.n_components % 2:
+        if self.kernel == "rbf" and self.n_components % 2:
             raise ValueError(
                 "The 'n_components' parameter of AutoMargin must be even, for cosines and sines. "
                 f"Got {self.n_components!r} instead."
