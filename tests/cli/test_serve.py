@@ -13,7 +13,7 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
     [
         ((*BEGIN, "--host", "0.0.0.0"), "set a token"),
         (("--algorithm", "amira"), "--classes"),
-        (("--set", "coverage=0.9"), "name all labels by --classes"),
+        (("--set", "coverage=0.9"), "needs --classes with all labels"),
         (("--classes", "no,yes", "--set", "nothing=1"), "AutoMargin has no parameter 'nothing'"),
         ((), "has no model yet"),
         ((*BEGIN, "--set", "nothing=1"), "no parameter 'nothing'"),
