@@ -129,6 +129,6 @@ def check_width(width: int) -> None:
     """Raise if random features of so many columns would take too much memory."""
     if width > MOST_COLUMNS:
         raise ValueError(
-            f"kernel='rbf' takes at most {MOST_COLUMNS} columns, of which each has as many numbers "
-            f"as there are components; got {width}. Use kernel='linear' for such rows."
+            f"kernel='rbf' supports at most {MOST_COLUMNS} columns, because it stores n_components "
+            f"numbers for each of them; X has {width}. Use kernel='linear' instead."
         )

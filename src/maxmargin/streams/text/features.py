@@ -23,9 +23,9 @@ def standardise(numbers, counts, means, squares, scaled, learn, whole, inverses,
     """Replace rows of numbers by ``(x - mean) / deviation``, learning both along the way.
 
     ``counts``, ``means`` and ``squares`` (the sums of squared deviations) are those of each column
-    up to and with the present row; columns behind these are none of numbers. Those that are not
-    ``scaled`` stay as they are. For what is missing (NaN) stands the mean so far; ``whole`` says
-    that nothing is.
+    up to and including the present row; later columns are not numeric and are ignored. Columns that
+    are not ``scaled`` stay as they are. Missing values (NaN) are replaced by the mean so far;
+    ``whole`` says that there are no missing values.
 
     Divisions and roots take most of the time. So there is one division for all columns that have
     the same count, and the others are made for some rows together, whatever the number of columns
