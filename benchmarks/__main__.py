@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME ...] [--quick] [--keep FILE.json]``, ``--list`` or ``--render``"""
+"""``python -m benchmarks [NAME ...] [--quick] [--keep FILE.json]``, ``--list`` or ``--render``.
+
+``python -m benchmarks arena`` has options of its own: see ``python -m benchmarks arena --help``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import page, readme, store
+from benchmarks.arena import __main__ as arena
 from benchmarks.harness import FULL, QUICK, Scale
 from benchmarks.report import listed, show
 from benchmarks.themes import BENCHMARKS
@@ -17,7 +21,11 @@ PAGE, KEPT = Path("maxmargin-bench.html"), Path("docs/benchmarks.json")
 
 
 def main(arguments: Sequence[str] | None = None, scale: Scale = FULL) -> None:
-    options = parse(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["arena"]:
+        arena.main(given[1:])
+        return
+    options = parse(given)
     if options.list:
         listed(store.read(options.keep or KEPT))
     elif options.render:

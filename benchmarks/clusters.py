@@ -86,7 +86,7 @@ class Counting(Plain):
 
 
 def mixing(n: int, d: int) -> None:
-    """What mixing costs: accuracy on rows that nobody has seen."""
+    """What mixing costs: accuracy on unseen rows."""
     X, y = rows_of(0, n, d)
     new, labels = rows_of(1, 50_000, d)
     clf = PassiveAggressive(C=0.01)
@@ -207,7 +207,7 @@ def kill(n: int, d: int) -> None:
         chance = random.Random(seed)
         cluster, client = cluster_of(2)
         with cluster, client:
-            for times in (usual, spent):  # at first nobody dies, and compiled code is loaded
+            for times in (usual, spent):  # at first no worker dies, and compiled code is loaded
                 victims = client.run(os.getpid)
                 after = chance.uniform(0.0, usual[-1] if usual else 0.0)
                 victim = victims[chance.choice(sorted(victims))]

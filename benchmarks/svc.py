@@ -4,6 +4,9 @@ Objectives of the hinge loss are those of an intercept that is not penalised. Wi
 `MaxMargin` has the squared hinge loss, one class against the rest, and `SVC` the hinge loss, one
 class against one other; both have the same memory for kernel values. The peak of memory is that of
 a process of its own, above the rows, the model and the factor of the largest active set.
+
+The benchmark `which-lambda` has the rest of the comparison with LinearSVC: the choice of lambda,
+leave-one-out and probabilities. ``python -m benchmarks svc which-lambda`` measures all of it.
 """
 
 from __future__ import annotations
@@ -45,6 +48,8 @@ LAMBDA, GAMMA = 0.1, 0.025
 CACHE = 2000.0
 ROUNDS = 3
 MANY_DIGITS, LITTLE_CACHE = 30_000, 500.0
+# Problems of two classes, by which objectives are compared, and the digits of USPS among them.
+RANDOM_PROBLEMS, USPS_DIGITS = 20, (0, 3, 8)
 
 CHILD = """
 import json, sys
@@ -80,7 +85,7 @@ def run(scale: Scale) -> Report:
     skipped: dict[str, str] = {}
     rounds = min(ROUNDS, scale.rounds)
     with threadpool_limits(1):
-        for work in (_hinge, _usps, _digits, _memory):
+        for work in (_hinge, _objectives, _usps, _digits, _digits_by_scale, _memory):
             try:
                 values |= work(scale, rounds, floors, quality)
             except OSError as error:
@@ -92,8 +97,9 @@ def run(scale: Scale) -> Report:
         pairs.append(Comparison(ours, peer, peer.contender, f"{ours.contender}, {case}"))
     data = "Adult, USPS and digits of MNIST in [0, 1]"
     how = (
-        "Processor time, one thread. LinearSVC has its 1,000 iterations, SVC its own tolerance and "
-        f"C = 5, MaxMargin lambda = {LAMBDA:g} with kernels; cache_size is {CACHE:g} for both."
+        "Processor time, one thread. LinearSVC has its 1,000 iterations, SVC its own tolerance "
+        "(1e-5 where objectives are compared) and C = 5, MaxMargin "
+        f"lambda = {LAMBDA:g} with kernels; cache_size is {CACHE:g} for both."
     )
     return Report(NAME, data, "s", values, floors, skipped, how, pairs, quality)
 
@@ -123,8 +129,54 @@ def _hinge(scale: Scale, rounds: int, floors: list[Floor], quality: dict[Key, fl
 
 def _objective(clf: Any, X: Any, y: np.ndarray, C: float) -> float:
     signs = np.where(y == clf.classes_[1], 1.0, -1.0)
-    slack = np.maximum(0.0, 1.0 - signs * clf.decision_function(X))
-    return float(0.5 * np.square(clf.coef_).sum() + C * slack.sum())
+    outputs = clf.decision_function(X)
+    if getattr(clf, "kernel", "linear") == "linear":
+        square = np.square(clf.coef_).sum()
+    else:
+        square = clf.dual_coef_[0] @ (outputs[clf.support_] - clf.intercept_[0])
+    return float(0.5 * square + C * np.maximum(0.0, 1.0 - signs * outputs).sum())
+
+
+def _objectives(
+    scale: Scale, rounds: int, floors: list[Floor], quality: dict[Key, float]
+) -> Values:
+    """The objective of the hinge loss beside that of SVC: how far above the lower one, at most."""
+    X, y = load_usps()
+    rows = scale.rows(y.size)
+    problems = {
+        "USPS, one digit against the rest": [
+            (X[:rows], y[:rows] == digit, 0.5 / LAMBDA) for digit in USPS_DIGITS
+        ],
+        f"{RANDOM_PROBLEMS} random problems": [
+            _random_problem(seed) for seed in range(RANDOM_PROBLEMS)
+        ],
+    }
+    for name, given in problems.items():
+        for kernel in ("linear", "rbf"):
+            above = max(_above_the_lower(*each, kernel) for each in given)
+            case = f"hinge loss, {kernel}, {name}"
+            quality[Key(case, "objective above the lower one, %")] = above
+            floors.append(
+                Floor(f"objective above the lower of SVC's and ours, %, {case}", "<=", 0.1, [above])
+            )
+    return {}
+
+
+def _random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Rows, labels and C; every second boundary is curved."""
+    random = np.random.default_rng(seed)
+    n, d = int(random.integers(50, 400)), int(random.integers(2, 20))
+    X = random.normal(size=(n, d))
+    noise = float(random.choice([0.1, 0.5, 2.0])) * random.normal(size=n)
+    outputs = X @ random.normal(size=d) if seed % 2 else (X[:, :2] ** 2).sum(axis=1) - 1.5
+    return X, outputs + noise > 0.0, float(random.choice([0.1, 1.0, 10.0]))
+
+
+def _above_the_lower(X: np.ndarray, y: np.ndarray, C: float, kernel: str) -> float:
+    ours = fit_quietly(MaxMargin(loss="hinge", soft_margin=0.5 / C, kernel=kernel), X, y)
+    theirs = fit_quietly(SVC(C=C, tol=1e-5, cache_size=CACHE, kernel=kernel), X, y)
+    reached, other = (_objective(clf, X, y, C) for clf in (ours, theirs))
+    return 100.0 * (reached / min(reached, other) - 1.0)
 
 
 def _usps(scale: Scale, rounds: int, floors: list[Floor], quality: dict[Key, float]) -> Values:
@@ -133,12 +185,24 @@ def _usps(scale: Scale, rounds: int, floors: list[Floor], quality: dict[Key, flo
     return _beside_svc("USPS", X[:rows], y[:rows], test, "scale", 2.0, rounds, floors, quality)
 
 
-def _digits(scale: Scale, rounds: int, floors: list[Floor], quality: dict[Key, float]) -> Values:
+def _digits(
+    scale: Scale,
+    rounds: int,
+    floors: list[Floor],
+    quality: dict[Key, float],
+    gamma: Any = GAMMA,
+) -> Values:
     (X, y), (X_test, y_test) = load_mnist(), load_mnist("test")
     rows = scale.rows(DIGITS)
     test = X_test[:TEST_DIGITS] / 255.0, y_test[:TEST_DIGITS]
-    given = X[:rows] / 255.0, y[:rows], test, GAMMA, 0.3
-    return _beside_svc(f"{rows:,} digits", *given, rounds, floors, quality)
+    given = X[:rows] / 255.0, y[:rows], test, gamma, 0.3
+    return _beside_svc(f"{rows:,} digits, gamma = {gamma}", *given, rounds, floors, quality)
+
+
+def _digits_by_scale(
+    scale: Scale, rounds: int, floors: list[Floor], quality: dict[Key, float]
+) -> Values:
+    return _digits(scale, rounds, floors, quality, "scale")
 
 
 def _beside_svc(

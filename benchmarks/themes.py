@@ -16,6 +16,7 @@ from benchmarks import (
     events,
     exact,
     files,
+    guarantees,
     k_best,
     memory,
     mnist,
@@ -57,7 +58,7 @@ THEMES: dict[str, tuple[ModuleType, ...]] = {
         schedule,
     ),
     "Kernels and budgets": (usps, mnist, cache, k_best, noca, budgets, endless),
-    "Moving targets and probabilities": (moving, electricity, votes, calibration),
+    "Moving targets and probabilities": (moving, electricity, votes, calibration, guarantees),
     "Start-up and memory": (cold_start, memory),
 }
 BENCHMARKS = {module.NAME: module for modules in THEMES.values() for module in modules}

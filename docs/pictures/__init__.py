@@ -17,7 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from maxmargin.pages.svg import STYLE, VARIABLES
-from pictures import benchmarks, certificates, choosing, guarantees, theorems
+from pictures import arena, benchmarks, certificates, choosing, guarantees, theorems
 
 Picture = Callable[[], Figure]
 
@@ -33,12 +33,18 @@ PICTURES: tuple[Picture, ...] = (
     theorems.directional,
     theorems.mistakes_and_losses,
     theorems.moving_targets,
+    theorems.probabilities,
     theorems.columns,
     theorems.bounded_memory,
     theorems.mixtures,
     guarantees.moving_coverage,
     guarantees.evidence_of_drift,
     benchmarks.times_as_fast,
+    arena.ranks_on_streams,
+    arena.ranks_with_trees,
+    arena.ranks_in_batches,
+    arena.accuracy_and_time,
+    arena.along_the_streams,
 )
 # These are kept with the sources: a README cannot draw.
 OF_THE_README: tuple[Picture, ...] = (certificates.closing_in,)
@@ -59,7 +65,7 @@ def _as_svg(figure: Figure) -> str:
     file = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(file, format="svg", transparent=True, metadata=nothing)
-    # Whoever looks has a font of his own for text without serifs.
+    # The browser chooses a sans-serif font.
     return re.sub(r"font-family: [^;\"]*", "font-family: system-ui, sans-serif", file.getvalue())
 
 

@@ -66,4 +66,4 @@ def _draw_question(axes: Any, question: str, branches: tuple[Branch, ...], top: 
         axes.plot([0.2, 0.2, 0.5], [top - 0.45, y, y], color=LINE, linewidth=1.2)
         axes.text(0.65, y, branch.answer, color=BOUND, va="center")
         axes.text(3.35, y, branch.learner, color=MARGIN, va="center", weight="bold")
-        axes.text(6.35, y, branch.why, color=MUTED, va="center")
+        axes.text(6.75, y, branch.why, color=MUTED, va="center")

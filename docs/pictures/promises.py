@@ -7,7 +7,7 @@ hold all of them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from maxmargin import (
     PUMMA,
     ROMMA,
     AdaGrad,
+    AutoMargin,
     BisectionPerceptron,
     DirectionalPerceptron,
     FixedShare,
@@ -59,6 +60,7 @@ class Promise(NamedTuple):
     happened : what was measured
     is_floor : do the bounds lie below what happens?
     scales : of both axes
+    beside : what others reached, a line each
     """
 
     title: str
@@ -69,6 +71,7 @@ class Promise(NamedTuple):
     happened: Array
     is_floor: bool = False
     scales: tuple[str, str] = ("log", "log")
+    beside: Sequence[Array] = ()
 
     def is_kept(self) -> bool:
         """Is everything that happened on the right side of all bounds, but for rounding?"""
@@ -1016,6 +1019,58 @@ def _best_sequences(wrong: Array, price: float) -> tuple[Array, Array]:
         best.append((mistakes[end], changes[end]))
     made, changed = np.array(best).T
     return made, changed
+
+
+def automargin(jumps: int) -> Promise:
+    """The log loss of the mixture beside those of its experts, on a target that jumps so often."""
+    random = np.random.default_rng(2)
+    rows, parts = 1000, jumps + 1
+    targets = random.normal(size=(parts, 4))[np.arange(rows) * parts // rows]
+    X = random.normal(size=(rows, 4))
+    y = (np.sum(targets * X, axis=1) + 0.3 * random.normal(size=rows) > 0.0).astype(int)
+    mixture, experts = _log_losses(X * [1000.0, 1.0, 1.0, 0.01], y)
+    stops, count = stops_in(rows), experts.shape[1]
+    least = [_least_losses(experts, k) for k in range(jumps + 1)]
+    most = {
+        f"max_log_loss, {k} changes" if k else "max_log_loss": [
+            AutoMargin.max_log_loss(float(least[k][stop - 1]), k, count, int(stop))
+            for stop in stops
+        ]
+        for k in {0, jumps}
+    }
+    title = f"AutoMargin, {jumps} jumps" if jumps else "AutoMargin"
+    found = _along_stream(title, "log loss", stops, most, mixture.cumsum()[stops - 1])
+    return found._replace(beside=experts.cumsum(axis=0)[stops - 1].T)
+
+
+def _log_losses(X: Array, y: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Of the mixture and of each expert, row by row.
+
+    An expert's probability of the label follows from its weights before and after.
+    """
+    clf, mixture, experts = AutoMargin(), [], []
+    p, before = 0.5, 1.0 / len(clf.experts_)
+    for t, (row, label) in enumerate(zip(X, y, strict=True), 1):
+        if t > 1:
+            p, before = clf.predict_proba([row])[0, label], clf.weights_[0]
+        clf.partial_fit([row], [label], classes=[0, 1])
+        after, share = clf.weights_[0], 1.0 / (t + 1.0)
+        mixture.append(-np.log(p))
+        experts.append(-np.log((after - share / after.size) / (1.0 - share) * p / before))
+    return np.array(mixture), np.array(experts)
+
+
+def _least_losses(losses: Array, changes: int) -> Array:
+    """Up to each row, the least total loss of a sequence of experts that changes so many times."""
+    best = [np.zeros(losses.shape[1]) for _ in range(changes + 1)]
+    found = []
+    for loss in losses:
+        cheapest = [each.min() for each in best]
+        for k in range(changes, 0, -1):
+            best[k] = np.minimum(best[k], cheapest[k - 1])
+        best = [each + loss for each in best]
+        found.append(best[changes].min())
+    return np.array(found)
 
 
 # ---------------------------------------------------------------------------------- bounded memory

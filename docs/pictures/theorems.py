@@ -73,6 +73,11 @@ def moving_targets() -> Figure:
     return _drawn(*(promise for pair in pairs for promise in pair), *promises.untuned())
 
 
+def probabilities() -> Figure:
+    """Log losses of AutoMargin along two streams, beside those of its experts."""
+    return _drawn(promises.automargin(0), promises.automargin(2))
+
+
 def columns() -> Figure:
     """Mistakes of AROW along a stream and against r, regrets of AdaGrad and FTRL."""
     return _drawn(promises.arow(), promises.arow_regularised(), promises.adagrad(), promises.ftrl())
@@ -115,6 +120,9 @@ def _draw(axes: Any, promise: Promise) -> None:
     axes.fill_between(promise.at, *between, color=BOUND, alpha=0.12, linewidth=0)
     for (name, bound), dashes in zip(promise.proved.items(), DASHES, strict=False):
         axes.plot(promise.at, bound, color=BOUND, linestyle=dashes, label=name)
+    for other in promise.beside:
+        low = np.where(other <= 0.9 * bounds.max(), other, np.nan)  # names are above
+        axes.plot(promise.at, low, color=MUTED, linewidth=0.7, alpha=0.6, zorder=1)
     marker = "o" if promise.at.size <= MOST_MARKS else ""
     axes.plot(promise.at, promise.happened, color=MARGIN, marker=marker, markersize=3.5)
     # Text that is turned is hard to read: what is counted stands above the axis, below a title,

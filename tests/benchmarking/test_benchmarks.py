@@ -39,7 +39,7 @@ FLOORS = {
     "events": 8 if importlib.util.find_spec("river") else 2,
 }
 # `make test` runs those that take few seconds, which pass through all of the harness.
-CHOSEN = everything_or(["dense-pass", "peers", "events"], list(FLOORS))
+CHOSEN = everything_or(["peers", "events"], list(FLOORS))
 # On as few rows as possible, once, and without the processes that only repeat others.
 TINY = """
 import sys
@@ -265,6 +265,7 @@ def test_unknown_name_is_refused(benchmarks, capsys):
     assert "dense-pass" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_benchmarks_of_a_device_print_lines_of_json(benchmarks, monkeypatch, capsys):
     device = benchmarks("device")
     X, y = load_digits(return_X_y=True)
