@@ -13,6 +13,7 @@ from maxmargin_papers.reproduction.experiment import NoVerdict, Printed
 from maxmargin_papers.reproduction.reproduction_page import render_kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_tiny_form(name, measured):
     """All cells can be measured without outside data, and give each number that is asked for."""

@@ -144,6 +144,7 @@ def test_numbers_that_are_none_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_files(tmp_path):
     run([EXPERIMENT], "full", tmp_path / "one", None, 1)
     run([EXPERIMENT], "full", tmp_path / "two", None, 2)

@@ -15,12 +15,12 @@ from maxmargin_papers.demo.demo_training import Outcome, best_margin
 PIPE_WIDTH = 100
 HEADINGS = ("margin", "at most", "certified", "test error", "passes", "updates", "time")
 FOOTNOTES = """\
-margin      Distance from the hyperplane to the nearest training row. A soft margin is that of rows
-            with a coordinate of their own, sqrt(λ) long, by which any rows can be separated.
-certified   The margin is proved to be at least this part of the best possible one, which is "at
-            most" the bound that the same run has proved; for LinearSVC, maxmargin.certify has.
-passes      Online learners make the same number of passes at most (*), or stop when a pass brings
-            no update. MaxMargin and LinearSVC need all rows at once, and stop by themselves.
+margin      Distance from the hyperplane to the nearest training row. For a soft margin, each row
+            has an additional coordinate of its own, sqrt(λ), which makes the rows separable.
+certified   The margin is proved to be at least this fraction of the best possible one, which is at
+            most the bound proved in the same run (for LinearSVC, by maxmargin.certify).
+passes      Online learners make at most the same number of passes (*), or stop when a pass makes
+            no update. MaxMargin and LinearSVC use all rows at once and stop by themselves.
 
 Of the few settings that were tried, the one with the best certificate is shown.
 """

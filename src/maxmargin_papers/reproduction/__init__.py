@@ -26,6 +26,8 @@ NAMES = (
     "noca-figure2",
     "tracking-figure1",
     "directional-margin",
+    "libol",
+    "libsol",
     "endless-digits",
 )
 
