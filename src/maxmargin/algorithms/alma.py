@@ -12,6 +12,9 @@ from maxmargin.algorithms.bound_arguments import check_arguments, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
+from maxmargin.models.base import Model
+from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.types import Rows, Targets
 
 
 @rule
@@ -73,7 +76,9 @@ class ALMA(OnlineClassifier):
     Notes
     -----
     Guarantee on separable data, with the default B and C: at most `max_updates` updates, and on
-    return at least ``1 - alpha`` of the best margin of the *normalised* rows ``x / |x|``.
+    return at least ``1 - alpha`` of the best margin of the *normalised* rows ``x / |x|``. `fit`
+    does not give up (`n_iter_no_change`) before its certificate proves that the theorem allows more
+    updates than ``max_iter`` passes have rows.
 
     With defaults it is 1.7 points behind ``LinearSVC`` on digits (94.7 and 96.4 % accuracy), with
     ``soft_margin=1.0`` or ``alpha=0.5`` 0.4. Its steps shrink by themselves, so averaging does not
@@ -117,6 +122,20 @@ class ALMA(OnlineClassifier):
         C = math.sqrt(2.0) if self.C is None else self.C
         stretch = math.sqrt(p - 1.0)
         return ALMARule(float(self.alpha), B * stretch, C / stretch, p - 1.0)
+
+    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
+        # Its mistakes fall too slowly to show whether rows can be separated.
+        if self.B is None and self.C is None:
+            trials = plan.options.max_iter * targets.labels.shape[0]
+            share = self._promised_margin(float(self.alpha), model.p, trials)
+            plan = plan._replace(promised_margin=share * plan.ceiling)
+        return run_passes(model, rows, targets, self._rule(model.p), plan)
+
+    @staticmethod
+    def _promised_margin(alpha: float, p: float, trials: int) -> float:
+        """The least margin, of rows of norm at most 1, that takes no more updates than trials."""
+        left = trials - (8.0 / alpha - 4.0)
+        return math.sqrt(2.0 * (p - 1.0) / left) * (2.0 / alpha - 1.0) if left > 0.0 else math.inf
 
     @staticmethod
     @check_arguments()

@@ -24,7 +24,12 @@ from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.fourier_model import FourierModel
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.expert_space import AS_IT_IS, BY_ALL, BY_COLUMN, ROOTED
-from maxmargin.spaces.fourier_space import FIRST_ROWS, ON_FEATURES, WIDTHS
+from maxmargin.spaces.fourier_space import (
+    BY_JOINED_RANGES,
+    BY_RANGES,
+    FIRST_ROWS,
+    ON_FEATURES,
+)
 from maxmargin.training.calibration import Sigmoids
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
@@ -134,9 +139,10 @@ CURVED = (
     Expert("logistic, r=1", ImplicitLogisticRule(1.0), ON_FEATURES),
 )
 WITH_CURVED = EXPERTS + tuple(
-    one._replace(name=f"{one.name}, on features of {width:g} median distances")
+    one._replace(name=f"{one.name}, on features of {width:g} median distances{measure}")
     for one in CURVED
-    for width in WIDTHS
+    for measure, widths in (("", BY_RANGES), (", joined ranges", BY_JOINED_RANGES))
+    for width in widths
 )
 # By the kernel.
 MIXTURES = {"linear": EXPERTS, "rbf": WITH_CURVED}
@@ -162,20 +168,22 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
 
     Several classes are learned one-vs-rest, by one mixture each.
 
-    With ``kernel="rbf"`` there are 16 more experts, for boundaries that are not linear: 4 rules, on
-    random Fourier features of a Gaussian kernel in 4 widths. These are the median distance of the
+    With ``kernel="rbf"`` there are 24 more experts, for boundaries that are not linear: 4 rules, on
+    random Fourier features of a Gaussian kernel in 6 widths. Four are the median distance of the
     first 128 rows, a half, a quarter and an eighth of it, where columns are measured by their
-    standard deviations in these rows. Until then the rows are kept and the linear experts predict;
-    the others learn from these rows together with the next one. Columns that do not vary in the
-    first 128 rows, or come later, have no part in the features, only in the linear experts. Memory
-    is constant: it does not depend on the number of rows.
+    ranges in these rows. The other two are a half and a quarter of that distance where a column of
+    range ``r_j`` is measured by ``sqrt(r_j**2 + r**2)``, with the root mean square r of all ranges.
+    Until then the rows are kept and the linear experts predict; the others learn from these rows
+    together with the next one. Columns that do not vary in the first 128 rows, or come later, have
+    no part in the features, only in the linear experts. Memory is constant: it does not depend on
+    the number of rows.
 
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
         "rbf" adds experts on random features. A linear problem loses no more by them than
         `max_log_loss` says, but a row takes longer: each class has `n_components` weights for each
-        of 16 experts.
+        of 24 experts.
     n_components : int, default=256
         With ``kernel="rbf"``, the number of random features of each width, cosines and sines of
         half as many directions.
@@ -208,9 +216,9 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         The weights of the experts in the mixture of each class, which add up to 1.
     experts_ : list of str
         What the experts are.
-    widths_ : ndarray of shape (4,)
-        With ``kernel="rbf"``, after 128 rows: the widths of the kernels, in standard deviations of
-        the columns.
+    widths_ : ndarray of shape (6,)
+        With ``kernel="rbf"``, after 128 rows: the widths of the kernels, in the units of columns
+        that are described above.
     leaders_ : ndarray of shape (n_looks, 2)
         Numbers of trials, and the expert of the largest weight after each, in the mean of all
         classes; at most 2047 looks.
@@ -377,9 +385,10 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         model = self._fitted().model
         if not isinstance(model, FourierModel):
             raise AttributeError("Only kernel='rbf' has widths.")
-        if (median := model.space.curves.median[0]) == 0.0:
+        first, second = model.space.curves.medians
+        if first == 0.0:
             raise AttributeError(f"The widths go by the first {FIRST_ROWS} rows: there are fewer.")
-        return median * np.array(WIDTHS)
+        return np.concatenate([first * np.array(BY_RANGES), second * np.array(BY_JOINED_RANGES)])
 
     @property
     def certificate_(self) -> Any:

@@ -37,8 +37,7 @@ from maxmargin.models.regularization_path import (
 )
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
-from maxmargin.training import inputs, stopping
-from maxmargin.training.calibration import Maps
+from maxmargin.training import fit_warnings, inputs
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, Options
@@ -101,9 +100,10 @@ class MaxMargin(Predicting):
         With "loo" there are probabilities, `predict_proba`: Platt's sigmoid of the score, fitted to
         leave-one-out scores, so that no row is held out. With the squared hinge loss and
         ``soft_margin > 0``; see `docs/probabilities.md`.
-    held_out : float, default=None
-        The share of rows that `fit` leaves out, such as 0.1, to make prediction sets by
-        (`predict_set`). They are chosen in a fixed random order.
+    held_out : float or "loo", default=None
+        What prediction sets are made by (`predict_set`). A share, such as 0.1: `fit` leaves out so
+        many rows, chosen in a fixed random order. "loo": leave-one-out scores of all rows, so that
+        no row is lost, but the coverage is only approximate. It needs what `calibration` needs.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
@@ -188,7 +188,7 @@ class MaxMargin(Predicting):
     class_weight: Any = None
     verbose: int = 0
     calibration: str | None = None
-    held_out: float | None = None
+    held_out: float | str | None = None
     kernel: Any = "linear"
     gamma: float | str = "scale"
     degree: int = 3
@@ -212,7 +212,7 @@ class MaxMargin(Predicting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
         "calibration": [StrOptions({"loo"}), None],
-        "held_out": [Interval(Real, 0.0, 1.0, closed="neither"), None],
+        "held_out": [Interval(Real, 0.0, 1.0, closed="neither"), StrOptions({"loo"}), None],
         **{
             name: SHARED_CONSTRAINTS[name]
             for name in ("kernel", "gamma", "degree", "coef0", "cache_size", "device")
@@ -239,7 +239,9 @@ class MaxMargin(Predicting):
         """
         self.check_can_fit()
         held_out = None
-        if self.held_out is not None:
+        if self.held_out is not None and np.ndim(y) == 2:
+            raise ValueError("held_out needs rows with one label each: use held_out=None.")
+        if self.held_out not in (None, "loo"):
             held_out, sample_weight = self._rows_held_out(X, y, sample_weight)
         state, warning, _ = self.__trainer__().fit(None, X, y, sample_weight)
         if held_out is not None:
@@ -249,7 +251,7 @@ class MaxMargin(Predicting):
             state = state._replace(held_out=scores)
         self._state = state
         if warning:
-            stopping.warn(warning)
+            fit_warnings.warn(warning)
         return self
 
     def path(
@@ -297,12 +299,14 @@ class MaxMargin(Predicting):
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of rows that `fit` leaves out, and weights in which they count 0."""
-        if np.ndim(y) == 2:
-            raise ValueError("held_out needs rows with one label each: use held_out=None.")
         rows = X.shape[0] if hasattr(X, "shape") else len(X)  # type: ignore[arg-type]
         weights = check_weights(sample_weight, rows).copy()
         chosen = held_out_rows(weights, float(self.held_out))  # type: ignore[arg-type]
         weights[chosen] = 0.0
+        if chosen.size and not weights.any():
+            raise ValueError(
+                f"held_out={self.held_out} leaves no rows to learn from: choose a smaller share."
+            )
         return chosen, weights
 
     @reading
@@ -310,7 +314,8 @@ class MaxMargin(Predicting):
         """Which classes are in the prediction set of each row, by the rows that were held out.
 
         If these and the new row are exchangeable, its label is in the set with a probability of at
-        least ``coverage``, whatever their distribution. See `docs/guarantees.md`.
+        least ``coverage``, whatever their distribution. With ``held_out="loo"`` that is only
+        approximately so, and not proved. See `docs/guarantees.md`.
 
         Parameters
         ----------
@@ -330,19 +335,20 @@ class MaxMargin(Predicting):
         >>> clf.predict_set([[-0.9], [0.9]]).tolist()
         [[True, False], [False, True]]
         """
-        if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must be between 0 and 1, got {coverage!r}.")
+        if not (isinstance(coverage, Real) and 0.0 < coverage < 1.0):
+            raise ValueError(f"coverage must be a number between 0 and 1, got {coverage!r}.")
         state, outputs = self._scored(X)
         if state.held_out is None:
             raise ValueError(
                 "This MaxMargin was fitted to all rows, and has none to make prediction sets by: "
-                "set held_out, such as 0.1, before fit."
+                "set held_out, to a share such as 0.1 or to 'loo', before fit."
             )
         return class_scores(outputs) <= threshold(state.held_out, coverage)
 
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
             self.loss,
+            self.held_out == "loo",
             ModelSpec(
                 fit_intercept=self.fit_intercept,
                 soft_margin=0.0 if self.soft_margin == "auto" else float(self.soft_margin),
@@ -385,6 +391,8 @@ class MaxMargin(Predicting):
             self._check_can_leave_out(
                 "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
             )
+        if self.held_out == "loo":
+            self._check_can_leave_out("held_out='loo'", "use a share, such as held_out=0.1")
         if self.kernel != "linear":
             devices.check(self._new_trainer().spec, None)
 
@@ -420,7 +428,7 @@ class MaxMargin(Predicting):
             found, classes, features, radius, multilabel, schema, limit
         )
         if complains and warning:
-            stopping.warn(warning)
+            fit_warnings.warn(warning)
 
     @property
     def soft_margin_(self) -> float:
@@ -515,8 +523,9 @@ class ExactTrainer:
 
     can_grow = False
 
-    def __init__(self, loss: str, spec: ModelSpec, options: Options) -> None:
+    def __init__(self, loss: str, scores_left_out: bool, spec: ModelSpec, options: Options) -> None:
         self.loss, self.spec, self.options = loss, spec, options
+        self.scores_left_out = scores_left_out
 
     def fit(
         self,
@@ -548,10 +557,16 @@ class ExactTrainer:
                 fitted = self.concluded(
                     found, problem.classes, problem.features, problem.radius, problem.multilabel
                 )
-            maps = None
-            if options.calibration is not None:
-                maps = _calibrated(task, found, problem.given, advance)
-        return fitted._replace(state=fitted.state._replace(calibration=maps, more=more))
+            maps = held_out = None
+            if options.calibration is not None or self.scores_left_out:
+                left_out, rows = _left_out(task, found, advance)
+                if options.calibration is not None:
+                    maps = fitted_maps(*left_out, problem.given[rows])
+                if self.scores_left_out:
+                    labels = problem.classes[problem.codes[rows]]
+                    held_out = label_scores(left_out[0].T, labels, problem.classes)
+        state = fitted.state._replace(calibration=maps, held_out=held_out, more=more)
+        return fitted._replace(state=state)
 
     def path(
         self,
@@ -728,10 +743,12 @@ class ExactTrainer:
         tol, steps = self.options.tol, f"{state.n_iter} step{'s' * (state.n_iter > 1)}"
         is_hinge = self.loss == "hinge" and self.options.soft_margin > 0.0
         what = "as optimum over objective" if is_hinge else "of the best margin"
+        advice = f"Increase {limit}, or scale the features: rounding may leave no more to gain."
+        if self.options.soft_margin == 0.0 and certificate.margin <= 0.0:
+            advice = f"Increase {limit}, or use soft_margin > 0 if the rows are not separable."
         return (
             f"MaxMargin certifies {certificate.ratio:.6g} {what} after {steps}; "
-            f"tol={tol} asks for 1 - {tol}. Increase {limit}, or scale the features: rounding "
-            "may leave no more to gain."
+            f"tol={tol} asks for 1 - {tol}. {advice}"
         )
 
 
@@ -769,19 +786,18 @@ def _lambdas(task: AnyTask, given: ArrayLike | None) -> np.ndarray:
     return lambdas
 
 
-def _calibrated(
-    task: AnyTask, found: Solution | KernelSolution, given: np.ndarray, advance: Any
-) -> Maps:
-    """Platt's sigmoids for outputs of rows that are left out; class weights play no part."""
+def _left_out(
+    task: AnyTask, found: Solution | KernelSolution, advance: Any
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Outputs of rows that are left out, which of them are positive, and the numbers of rows."""
     left_out = outputs_left_out(task, found.weights, advance)
     if not np.isfinite(left_out.margins).all():
         raise ValueError(
-            "calibration='loo' found no leave-one-out outputs: rounding leaves no system to solve. "
-            "Scale the features, or choose a larger soft_margin."
+            "'loo' found no leave-one-out outputs: rounding leaves no system to solve. Scale the "
+            "features, or choose a larger soft_margin."
         )
     positive = task.positive(left_out.rows, slice(0, found.weights.shape[0]))
-    scores = np.where(positive, left_out.margins, -left_out.margins)
-    return fitted_maps(scores, positive, given[left_out.rows])
+    return (np.where(positive, left_out.margins, -left_out.margins), positive), left_out.rows
 
 
 def checked_path(found: Any) -> RegularizationPath | None:

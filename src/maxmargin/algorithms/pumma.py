@@ -86,8 +86,9 @@ class PUMMA(OnlineClassifier):
     of pairs, and `ROMMA.max_updates` holds, for any p.) ``1 / |w|`` bounds that margin, so the
     smallest output is itself the certified ratio. A point with both labels has the bound 0 (unless
     there is a `soft_margin`). Below p = 2 rounding moves the weight of a coordinate that cancels by
-    2e-16 to the power ``p - 1``, and margins are met no better than that: with p near 1 `fit` may
-    not end for small `delta`, while certificates hold as ever. On other data that are not separable
+    2e-16 to the power ``p - 1``, and margins are met no better than that: with p below 1.25 `fit`
+    may not converge, or end with less margin than `delta` asks for. Certificates hold as ever, so
+    ``certificate_.ratio`` says what was reached. On other data that are not separable
     ``|w|`` grows until margins of 1 are less than the rounding of ``w.x``; there `fit` ends, and a
     stream starts anew.
 

@@ -43,7 +43,6 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Entry point of the command."""
     write_completely()
     # Imported modules are never garbage: scanning them again and again while others are imported,
     # and once more at the end, would take a fifth of the time of a short command.

@@ -69,7 +69,6 @@ def _yes(answer: bool) -> str:
 
 
 def as_markdown() -> str:
-    """The table for the documentation."""
     lines = [COLUMNS, tuple("---" for _ in COLUMNS), *rows()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

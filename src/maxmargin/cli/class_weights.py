@@ -69,7 +69,6 @@ def _plain(label: Any) -> Any:
 
 
 def give(learners: list[Any], weights: Any) -> None:
-    """Set the parameter of all learners."""
     for learner in learners:
         if "class_weight" not in learner.get_params(deep=False):
             misuse(f"{OPTION}: {type(learner).__name__} does not support class weights.")

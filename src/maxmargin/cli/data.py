@@ -115,7 +115,7 @@ class Reading:
         kind = self.format or streams.format_of(rows)
         options: dict[str, Any] = {
             "header": self.header,
-            "delimiter": _unescaped(self.delimiter),
+            "delimiter": {"\\t": "\t", "tab": "\t"}.get(self.delimiter or "", self.delimiter),
             "encoding": self.encoding,
             "columns": _names(self.columns) or None,
             "n_features": self.n_features,
@@ -202,10 +202,6 @@ def _pair(text: str, between: str, otherwise: str) -> tuple[str, str]:
     if not (first and found and second):
         misuse(f"{otherwise}; got {text!r}.")
     return first, second
-
-
-def _unescaped(delimiter: str | None) -> str | None:
-    return {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
 
 
 def open_alike(

@@ -12,15 +12,17 @@ from maxmargin.cli import class_weights, data, learner_options
 from maxmargin.cli.errors import check_writable, misuse, one_line_errors, require
 from maxmargin.cli.fit import Classes, ClassWeight, Json
 from maxmargin.cli.output import (
+    MOST_LINES,
     duration,
+    only_answer,
     percent,
     print_json,
     print_note,
     print_report,
     print_table,
+    score_lines,
 )
 from maxmargin.cli.predict import score
-from maxmargin.cli.score_text import MOST_LINES, only_answer, score_lines
 
 # Points of the curves along a file, and the most rows that "recently" means.
 CHECKPOINTS, RECENT = 200, 1000
@@ -130,7 +132,6 @@ def check_is_data(path: str) -> None:
 
 
 def tested(model: Path, rows: str, format: data.Kind | None, skip_errors: bool) -> dict[str, Any]:
-    """How good the model is on these rows."""
     from maxmargin.persistence import load
 
     learner = load(model)
@@ -141,7 +142,6 @@ def tested(model: Path, rows: str, format: data.Kind | None, skip_errors: bool) 
 
 
 def show_test(report: dict[str, Any]) -> None:
-    """The report of a test for people."""
     skipped = report["skipped"] and f"{report['skipped']:,} unreadable rows"
     lines = {"model": f"{report['model']}, {report['algorithm']}", **score_lines(report)}
     lines["skipped"] = skipped or None
@@ -222,6 +222,12 @@ def show(report: dict[str, Any]) -> None:
         print_note("Sample weights are used for learning only; these counts are unweighted.")
     for each in report["learners"]:
         show_classes(each)
+        if sets := each.get("prediction_sets"):
+            print_note(
+                f"Prediction sets of {each['algorithm']}: {percent(sets['coverage'])} have the "
+                f"label, {sets['mean_size']:.3g} classes on average; {percent(sets['answered'])} "
+                f"have exactly one class, of which {percent(sets['answered_accuracy'])} are right."
+            )
 
 
 def show_classes(report: dict[str, Any]) -> None:
@@ -247,7 +253,6 @@ def show_classes(report: dict[str, Any]) -> None:
 
 
 def draw(results: list[Any], path: Path, window: int) -> None:
-    """Mistakes and recent accuracy of all learners."""
     axes = None
     for result in results:
         axes = result.plot(axes, window=window)

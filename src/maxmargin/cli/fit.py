@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from maxmargin.cli.output import (
     print_columns,
     print_json,
     print_report,
+    score_lines,
     size,
 )
 from maxmargin.cli.predict import score
@@ -127,7 +129,6 @@ def fit(
 
 
 def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, Any]:
-    """What was learned, and from what."""
     report: dict[str, Any] = {
         "algorithm": type(learner).__name__,
         "data": source.name,
@@ -147,6 +148,8 @@ def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, An
     certificate = getattr(learner, "certificate_", None)
     if certificate is not None and certificate.margin == certificate.margin:
         report["margin"], report["certified"] = certificate.margin, certificate.ratio
+    if getattr(learner, "coverage", None) is not None:
+        report["coverage"] = asdict(learner.coverage_)
     return report
 
 
@@ -157,7 +160,6 @@ def features_of(learner: BaseEstimator) -> int:
 
 
 def show(report: dict[str, Any]) -> None:
-    """The report for people."""
     if report["columns"]:
         print_columns(report["columns"])
     rows, passes, rate = report["rows"], report["passes"], report["rows_per_second"]
@@ -176,9 +178,11 @@ def show(report: dict[str, Any]) -> None:
         lines["mistakes"] = f"{mistakes:,} ({percent(mistakes / counting)})"
     if "margin" in report:
         lines["margin"] = margin_text(report["margin"], report["certified"])
-    if "test" in report:
-        from maxmargin.cli.score_text import score_lines
+    if "coverage" in report:
+        from maxmargin.certificates.coverage_bounds import Coverage
 
+        lines["sets"] = str(Coverage(**report["coverage"]))
+    if "test" in report:
         lines |= score_lines(report["test"])
     model = report.get("model")
     lines["model"] = model and f"{model}, {size(Path(model).stat().st_size)}"

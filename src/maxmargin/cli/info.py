@@ -28,7 +28,6 @@ def info(model: Model, as_json: Json = False) -> None:
 
 
 def show(words: dict[str, Any]) -> None:
-    """The description for people."""
     learner, parameters = words.get("estimator"), words.get("parameters", {})
     title = f"{learner or 'no learner'}, a {words['kind']}"
     if learner and "classes" not in words:

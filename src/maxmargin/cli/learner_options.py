@@ -22,7 +22,6 @@ def names() -> dict[str, str]:
 
 
 def complete(incomplete: str) -> list[str]:
-    """For the shell."""
     return [name for name in names() if name.startswith(incomplete.lower())]
 
 
@@ -85,7 +84,10 @@ def _parsed(setting: str, chosen: list[str]) -> tuple[str, str, Any]:
 
 def _validated(learner: BaseEstimator) -> Any:
     if not hasattr(learner, "fit_stream"):
-        misuse(f"{type(learner).__name__} needs all rows at once: it cannot learn from a stream.")
+        misuse(
+            f"{type(learner).__name__} needs all rows in memory: use it from Python. For files, "
+            "leave out --algorithm to use AutoMargin, or choose pumma for the maximum margin."
+        )
     try:
         learner.check_parameters()
     except ValueError as error:

@@ -70,8 +70,9 @@ def predict(
                 numbers["scores"] = learner.decision_function(X).reshape(len(labels), -1).tolist()
             if proba:
                 numbers["probabilities"] = learner.predict_proba(X).tolist()
-            inside = sets_of(learner, X) if sets else None
-            text = text_of(labels, numbers, as_json, inside)
+            inside = learner.predict_set(X) if sets else ()
+            classes = [learner.classes_[each].tolist() for each in inside] if sets else None
+            text = text_of(labels, numbers, as_json, classes)
             if len(block.lost):
                 lines = text.splitlines(keepends=True)
                 for place in block.lost:
@@ -119,11 +120,6 @@ def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
 
         check_values(X)
         raise ValueError(f"{name}: {error}") from error
-
-
-def sets_of(learner: BaseEstimator, X: Any) -> list[list[Any]]:
-    """The classes in the prediction set of each row."""
-    return [learner.classes_[inside].tolist() for inside in learner.predict_set(X)]
 
 
 def text_of(

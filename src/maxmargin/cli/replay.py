@@ -50,7 +50,6 @@ def replay(
 
 
 def show(report: dict[str, Any]) -> None:
-    """The report for people."""
     rows, refused = report["rows"], report["refused"]
     seconds = duration(report["seconds"])
     lines: dict[str, str | None] = {

@@ -101,7 +101,6 @@ def serve(
 
 
 def loaded(models: list[str]) -> dict[str, Any]:
-    """Learners from files, by their names."""
     from maxmargin.persistence import load
     from maxmargin.serve.registry import DEFAULT
 

@@ -114,7 +114,6 @@ def use(learner: BaseEstimator, form: Form, dtype: str, classes: int) -> None:
 
 
 def show(report: dict[str, Any]) -> None:
-    """The report for people."""
     lines = [
         (
             each["algorithm"],

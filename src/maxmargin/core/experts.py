@@ -250,22 +250,30 @@ class Mixture(NamedTuple):
         odds = self.slopes[c, e] * output + self.offsets[c, e]
         return 1.0 / (1.0 + math.exp(-max(-LARGEST_ODDS, min(LARGEST_ODDS, odds))))
 
-    def log_odds_of(self, c, outputs, chances):
+    def log_odds_of(self, c, outputs, chances, awake):
         """The log-odds of the mixture; those of experts are put into ``chances``, as chances.
 
-        NaN if an output is not finite, which a chance would not show.
+        Experts from ``awake`` on cannot predict yet: they follow the mixture of the others. NaN if
+        an output is not finite, which a chance would not show.
         """
-        chance = nothing = 0.0
-        for e in range(outputs.size):
+        chance = total = nothing = 0.0
+        for e in range(awake):
             chances[e] = self.chance_of(c, e, outputs[e])
             chance += self.weights[c, e] * chances[e]
+            total += self.weights[c, e]
             nothing += 0.0 * outputs[e]
+        if awake < outputs.size:
+            chance /= total
+            for e in range(awake, outputs.size):
+                chances[e] = chance
         return math.log(chance / (1.0 - chance)) + nothing
 
-    def judge_label(self, c, y, outputs, chances, weight, trials):
-        """Learn that the label is the positive one of problem ``c``, or for ``y < 0`` is not."""
-        experts = outputs.size
-        total, target = 0.0, 1.0 if y > 0.0 else 0.0
+    def judge_label(self, c, y, outputs, chances, weight, trials, awake):
+        """Learn that the label is the positive one of problem ``c``, or for ``y < 0`` is not.
+
+        The sigmoids of experts from ``awake`` on do not learn.
+        """
+        experts, total = outputs.size, 0.0
         for e in range(experts):
             likelihood = chances[e] if y > 0.0 else 1.0 - chances[e]
             if weight != 1.0:
@@ -276,16 +284,21 @@ class Mixture(NamedTuple):
         part, scale = share / experts, (1.0 - share) / total
         for e in range(experts):
             self.weights[c, e] = scale * self.weights[c, e] + part
-            gradient = weight * (chances[e] - target)
-            self.offset_squares[c, e] += gradient * gradient
-            self.offsets[c, e] -= SIGMOID_RATE * gradient / math.sqrt(self.offset_squares[c, e])
-            gradient *= outputs[e]
-            self.slope_squares[c, e] += gradient * gradient
-            slope = self.slopes[c, e]
-            slope -= SIGMOID_RATE * gradient / math.sqrt(self.slope_squares[c, e])
-            self.slopes[c, e] = max(0.0, slope)
+            if e < awake:
+                self.bend_sigmoid(c, e, y, outputs[e], chances[e], weight)
         if c == self.weights.shape[0] - 1 and is_due(self.clock, trials):
             write_leader(self.leaders, self.clock, self.leader())
+
+    def bend_sigmoid(self, c, e, y, output, chance, weight):
+        """Let the sigmoid of expert ``e`` learn from the label."""
+        gradient = weight * (chance - (1.0 if y > 0.0 else 0.0))
+        self.offset_squares[c, e] += gradient * gradient
+        self.offsets[c, e] -= SIGMOID_RATE * gradient / math.sqrt(self.offset_squares[c, e])
+        gradient *= output
+        self.slope_squares[c, e] += gradient * gradient
+        slope = self.slopes[c, e]
+        slope -= SIGMOID_RATE * gradient / math.sqrt(self.slope_squares[c, e])
+        self.slopes[c, e] = max(0.0, slope)
 
     def leader(self):
         """The expert of the largest weight, in the mean of all problems."""
@@ -300,7 +313,7 @@ class Mixture(NamedTuple):
 
 
 bridge("score", "judge")
-bridge("answer", "chance_of", "log_odds_of", "judge_label")
+bridge("answer", "chance_of", "log_odds_of", "judge_label", "bend_sigmoid")
 bridge("leader", inline=False)
 
 

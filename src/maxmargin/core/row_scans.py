@@ -21,6 +21,29 @@ def all_outputs(rows, weights, found):  # type: ignore[no-untyped-def]
 
 
 @Compiled
+def deficits(rows, start, weights, bias, codes, found):  # type: ignore[no-untyped-def]
+    """Put what the class of each row lacks to be ahead of all others into ``found``.
+
+    From row ``start`` on. There is one output for two classes, and otherwise one for each.
+    """
+    for n in range(found.size):
+        i = start + n
+        rows.prefetch_behind(i)
+        own, lead, rival = codes[i], 0.0, -np.inf
+        if bias.size == 1:
+            f = rows.dot(i, weights, 0) + bias[0]
+            found[n] = -f if own == 1 else f
+            continue
+        for c in range(bias.size):
+            f = rows.dot(i, weights, c) + bias[c]
+            if c == own:
+                lead = f
+            else:
+                rival = max(rival, f)
+        found[n] = rival - lead
+
+
+@Compiled
 def lowest_outputs(rows, targets, weights, bias, rounding, lowest):  # type: ignore[no-untyped-def]
     """Put the smallest ``y * (w.x + b)`` over all rows into ``lowest``, one number per problem.
 

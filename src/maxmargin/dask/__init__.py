@@ -117,10 +117,6 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
             How often each row counts.
         **options
             For files, see `maxmargin.streams.open`: ``label="spam"``, say.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         local = clone(self.estimator)

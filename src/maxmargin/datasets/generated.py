@@ -289,35 +289,13 @@ def make_switching(
     n_samples : int, default=10000
     every : int, default=1000
         Number of rows between two jumps.
-    n_components : int, default=2
-        Number of Gaussians of a class.
-    std : float, default=0.5
-        Standard deviation of the Gaussians.
-    purity : float, default=0.9
-        Smallest posterior probability of a row's own class, at least 0.5 and below 1.
-    random_state : int, RandomState instance or None, default=None
-    return_target : bool, default=False
-        Also return the means over time.
+    n_components, std, purity, random_state, return_target
+        As in `make_drifting`.
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
-        In the order of time.
-    y : ndarray of shape (n_samples,), of -1 and +1
-    means : ndarray of shape (n_periods, 2, n_components, 2)
-        For each period between two jumps the means of class -1 and those of class +1. Only if
-        ``return_target``.
-    period : ndarray of shape (n_samples,)
-        The period of each row. Only if ``return_target``.
-
-    See Also
-    --------
-    make_drifting : the same with many small moves.
-
-    References
-    ----------
-    J. Kivinen, A. Smola and R. Williamson, "Large margin classification for moving targets", 2002,
-    section 5, which leaves the numbers open.
+    X, y, means, period
+        As of `make_drifting`, whose means make many small steps instead.
 
     Examples
     --------

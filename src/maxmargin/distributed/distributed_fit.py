@@ -13,7 +13,7 @@ from maxmargin.distributed.executor import Executor, Plain
 from maxmargin.distributed.hard_margin import separated
 from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
 from maxmargin.distributed.shards import File, Schemas
-from maxmargin.distributed.survey import Found, Overview, Survey, overview_of
+from maxmargin.distributed.survey import Found, Job, Overview, Survey, overview_of
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.protocol import put_state
 
@@ -45,10 +45,6 @@ def fit(
     report : callable, default=None
         Called with the `Progress` after each round.
 
-    Returns
-    -------
-    estimator
-
     Examples
     --------
     >>> import numpy as np
@@ -67,8 +63,9 @@ def fit(
     exact = isinstance(estimator, MaxMargin)
     executor, learner = executor or Plain(), clone(estimator)
     overview, encoded, schema = _surveyed(learner, shards, executor)
+    job = Job(learner, overview, executor, encoded)
     if not exact:
-        state, interrupted = mixed(learner, overview, executor, encoded, rounds or 1, report)
+        state, interrupted = mixed(job, rounds or 1, report)
         put_state(estimator, state._replace(schema=schema))
     else:
         columns, most, limit = overview.columns, int(learner.max_iter), "max_iter"
@@ -76,7 +73,7 @@ def fit(
             most, limit = rounds, "rounds"
         problems = problems_for(columns.classes, multilabel=columns.multilabel)
         solve = separated if learner.soft_margin == 0.0 else solved
-        found, interrupted = solve(learner, overview, executor, encoded, problems, most, report)
+        found, interrupted = solve(job, problems, most, report)
         estimator.conclude(
             *(found, columns.classes, columns.features, overview.radius),
             multilabel=columns.multilabel,

@@ -19,9 +19,8 @@ from maxmargin.certificates.evidence import Evidence
 from maxmargin.certificates.scalar_bounds import soft_margin
 from maxmargin.core import newton_passes as passes
 from maxmargin.core.rows import Tail
-from maxmargin.distributed.executor import Executor
 from maxmargin.distributed.shards import Rows
-from maxmargin.distributed.survey import Overview
+from maxmargin.distributed.survey import Job, Overview
 from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.hessian import (
     ConjugateGradients,
@@ -226,37 +225,22 @@ class Best:
 
 
 class Rounds:
-    """The rounds for some of the problems.
+    """The rounds for some of the problems."""
 
-    Attributes
-    ----------
-    weights, steps : where each problem is, and the step that it tries
-    values : 2 lambda P at ``weights``
-    slopes : half its derivative there, along the step
-    lengths : of the step, at which its cost is asked for
-    brackets : lengths at which the cost falls, and at which it rises
-    tried : how often the step got another length
-    """
-
-    def __init__(
-        self,
-        learner: BaseEstimator,
-        overview: Overview,
-        executor: Executor,
-        shards: Sequence[Any],
-        start: np.ndarray,
-        first: int,
-    ) -> None:
-        self.learner, self.overview = learner, overview
-        self.executor, self.shards = executor, shards
+    def __init__(self, job: Job, start: np.ndarray, first: int) -> None:
+        self.job, self.learner, self.overview = job, job.learner, job.overview
+        learner, overview = job.learner, job.overview
         self.first, self.penalty = first, float(learner.soft_margin)
         self.intercept, self.width = bool(learner.fit_intercept), start.shape[1] - 1
+        # Where each problem is, and the step that it tries.
         self.weights, self.steps = start.copy(), np.zeros_like(start)
         self.weights[:, -1] *= self.intercept
-        self.values = np.full(start.shape[0], np.inf)
-        self.slopes = np.zeros(start.shape[0])
+        # 2 lambda P at these weights, and half its derivative along the step.
+        self.values, self.slopes = np.full(start.shape[0], np.inf), np.zeros(start.shape[0])
+        # Lengths of the step at which its cost is asked for, and those where it falls and rises.
         self.lengths = np.tile(SHORTER, (start.shape[0], 1))
         self.brackets = np.tile([0.0, np.inf], (start.shape[0], 1))
+        # How often the step got another length, and rounds without a gain.
         self.tried, self.idle = np.zeros((2, start.shape[0]), int)
         self.open: Any = np.arange(start.shape[0])
         self.best = Best(start.shape[0], self.width)
@@ -267,11 +251,10 @@ class Rounds:
         self.rounds = 0
 
     def run(self, most: int, report: Report) -> None:
-        """So many rounds at most."""
         learner = self.learner
         while self.open.size and self.rounds < most:
             points = self.weights + self.steps
-            sums = self._asked(
+            sums = self.job.ask(
                 PointQuestion(
                     classes=self.overview.columns.classes.size,
                     first=self.first,
@@ -295,9 +278,6 @@ class Rounds:
             self.open = asked[unsolved & (self.idle[asked] < PATIENCE)]
             self._find_steps([c for c in self.open if moved[int(c)]], asked, sums)
 
-    def _asked(self, question: Any) -> Any:
-        return self.executor.ask(question, self.shards)
-
     # --------------------------------------------------------------------------------- certificates
     def _margin(self, c: int, point: np.ndarray, sums: Sums) -> float:
         overview = self.overview
@@ -320,7 +300,7 @@ class Rounds:
             intercept=self.intercept,
             private=float(np.sqrt(self.penalty)),
             hidden=self.penalty,
-            updates=16 + 2 * len(self.shards),
+            updates=16 + 2 * len(self.job.shards),
             radius=float(np.hypot(self.overview.radius, longest_own)),
         )
 
@@ -393,7 +373,6 @@ class Rounds:
             self.slopes[c] = self._gradient(c, sums) @ self.steps[c]
 
     def _solve(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
-        """By the Hessian."""
         size = self.width + 1
         for c in which:
             (n,) = np.flatnonzero(asked == c)
@@ -426,11 +405,8 @@ class Rounds:
             for c in going:
                 lines[c] = searches[c].line
             classes = self.overview.columns.classes.size
-            products = self._asked(
-                Product(
-                    *(classes, self.first, np.array(going), self.weights, lines), self.intercept
-                )
-            )
+            where = classes, self.first, np.array(going), self.weights
+            products = self.job.ask(Product(*where, lines, self.intercept))
             for c in going:
                 searches[c].follow(products[c])
         for c, search in searches.items():
@@ -439,25 +415,17 @@ class Rounds:
 
 
 def solved(
-    learner: BaseEstimator,
-    overview: Overview,
-    executor: Executor,
-    shards: Sequence[Any],
-    problems: int,
-    most: int,
-    report: Report,
+    job: Job, problems: int, most: int, report: Report
 ) -> tuple[Solution, BaseException | None]:
     """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
-    task = sample_task(overview, learner)
+    task = sample_task(job.overview, job.learner)
     with one_thread():
         start = solve(task, problems, lambda *_, **__: None).weights
     size = task.width + 1
     kept = size * (size + 1) // 2 if task.width <= MOST_DIRECT else size
     at_once = max(1, MOST_KEPT // kept)
-    parts = [
-        Rounds(learner, overview, executor, shards, start[first : first + at_once], first)
-        for first in range(0, problems, at_once)
-    ]
+    firsts = range(0, problems, at_once)
+    parts = [Rounds(job, start[first : first + at_once], first) for first in firsts]
     interrupted: BaseException | None = None
     try:
         for part in parts:
@@ -467,5 +435,5 @@ def solved(
     if any(part.best.ratios.min() < 0.0 for part in parts):  # not one round for each
         assert interrupted is not None
         raise interrupted
-    tol = float(learner.tol)
+    tol = float(job.learner.tol)
     return Solution.joined([part.best.solution(part.rounds, tol) for part in parts]), interrupted

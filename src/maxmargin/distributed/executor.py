@@ -44,12 +44,7 @@ class Executor(Protocol):
 def answer(question: Question, shard: Any) -> Any:
     """What a shard answers, by one thread; its errors name it."""
     with one_thread():
-        try:
-            return question.answer(shard)
-        except ShardError:
-            raise
-        except Exception as error:
-            raise ShardError.naming(shard.name, error) from error
+        return derived(question.answer, shard)
 
 
 def derived(function: Callable[..., Any], shard: Any, *given: Any) -> Any:
@@ -63,7 +58,6 @@ def derived(function: Callable[..., Any], shard: Any, *given: Any) -> Any:
 
 
 def merged(question: Question, answers: Sequence[Any]) -> Any:
-    """Some answers as one."""
     return question.merged(answers)
 
 

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from maxmargin.certificates import geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core import newton_passes as passes
 from maxmargin.core.rows import Tail
 from maxmargin.distributed.distributed_newton import Best, Progress, Report, sample_task
-from maxmargin.distributed.executor import Executor
-from maxmargin.distributed.survey import Overview, stacked
+from maxmargin.distributed.survey import Job, stacked
 from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
@@ -87,28 +85,19 @@ class Proposal(NamedTuple):
 class Exchange:
     """The rounds of an exchange, for all problems together."""
 
-    def __init__(
-        self,
-        learner: BaseEstimator,
-        overview: Overview,
-        executor: Executor,
-        shards: Sequence[Any],
-        problems: int,
-    ) -> None:
-        self.learner, self.overview = learner, overview
-        self.executor, self.shards = executor, shards
-        columns = overview.columns
+    def __init__(self, job: Job, problems: int) -> None:
+        self.job, self.learner, self.overview = job, job.learner, job.overview
+        overview, columns = job.overview, job.overview.columns
         self.problems, self.classes = problems, columns.classes.size
-        self.width, self.intercept = columns.features.count, bool(learner.fit_intercept)
+        self.width, self.intercept = columns.features.count, bool(job.learner.fit_intercept)
         self.X = overview.sample.X
         self.codes = inputs.class_codes(overview.sample.y, columns.classes)
         self.best = Best(problems, self.width)
         self.rounds = 0
         wanted = max(LEAST_SENT, SENT_PER_FEATURE * (self.width + 1))
-        self.most = max(LEAST_OF_SHARD, -(-wanted // len(shards)))
+        self.most = max(LEAST_OF_SHARD, -(-wanted // len(job.shards)))
 
     def run(self, most: int, report: Report) -> None:
-        """So many rounds at most."""
         overview, tol = self.overview, float(self.learner.tol)
         while self.rounds < most:
             found = self._solved()
@@ -116,7 +105,7 @@ class Exchange:
             norms = np.linalg.norm(found.weights[:, :-1], axis=1)
             goals = (1.0 - tol) * bounds * norms
             proposal = Proposal(self.classes, found.weights, goals, self.most, self.intercept)
-            objections = self.executor.ask(proposal, self.shards)
+            objections = self.job.ask(proposal)
             self.rounds += 1
             weights, margins = self._measured(found.weights, objections.lowest)
             for c in range(self.problems):
@@ -155,16 +144,10 @@ class Exchange:
 
 
 def separated(
-    learner: BaseEstimator,
-    overview: Overview,
-    executor: Executor,
-    shards: Sequence[Any],
-    problems: int,
-    most: int,
-    report: Report,
+    job: Job, problems: int, most: int, report: Report
 ) -> tuple[Solution, BaseException | None]:
     """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
-    exchange = Exchange(learner, overview, executor, shards, problems)
+    exchange = Exchange(job, problems)
     interrupted: BaseException | None = None
     try:
         exchange.run(most, report)
@@ -172,4 +155,4 @@ def separated(
         interrupted = signal
         if exchange.rounds == 0:
             raise
-    return exchange.best.solution(exchange.rounds, float(learner.tol)), interrupted
+    return exchange.best.solution(exchange.rounds, float(job.learner.tol)), interrupted

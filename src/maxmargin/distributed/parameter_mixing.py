@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from maxmargin.distributed.distributed_newton import Progress, Report
-from maxmargin.distributed.executor import Executor
-from maxmargin.distributed.survey import Overview
+from maxmargin.distributed.survey import Job
 from maxmargin.models.model_mixing import mixture
 from maxmargin.training import inputs
 from maxmargin.training.feature_columns import Features
@@ -34,18 +33,11 @@ class Part(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """The question what becomes of a learner in a pass over the rows of a shard.
+    """The question what becomes of a learner in a pass over the rows of a shard."""
 
-    Attributes
-    ----------
-    learner : with the common model, or without one in the first round
-    classes : the labels
-    weighted : is there a row that does not count once?
-    """
-
-    learner: BaseEstimator
-    classes: np.ndarray
-    weighted: bool
+    learner: BaseEstimator  # with the common model, or without one in the first round
+    classes: np.ndarray  # the labels
+    weighted: bool  # is there a row that does not count once?
 
     def answer(self, shard: Any) -> Part | None:
         """None of a shard without rows."""
@@ -134,15 +126,9 @@ def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
     learner.check_can_stream()
 
 
-def mixed(
-    learner: BaseEstimator,
-    overview: Overview,
-    executor: Executor,
-    shards: Sequence[Any],
-    rounds: int,
-    report: Report,
-) -> tuple[State, BaseException | None]:
+def mixed(job: Job, rounds: int, report: Report) -> tuple[State, BaseException | None]:
     """What is learned in so many rounds, and Ctrl-C, if that has stopped them."""
+    learner, overview = job.learner, job.overview
     # Rows come with their class weights.
     common, tol = clone(learner).set_params(class_weight=None), learner.tol
     measures = learner.soft_margin == 0.0
@@ -151,14 +137,14 @@ def mixed(
     try:
         for done in range(1, rounds + 1):
             question = Pass(common, overview.columns.classes, overview.weighted)
-            after: Any = state_of(executor.ask(question, shards).learner)
+            after: Any = state_of(job.ask(question).learner)
             settled = state is not None and after.model.updates() == state.model.updates()
             converged = bool(settled and learner.settles)
             state = after._replace(n_iter=done, converged=converged)
             common = with_state(common, state)
             ratio = 0.0
             if measures and (tol is not None or converged or done == rounds):
-                lowest = executor.ask(Margins(common), shards)
+                lowest = job.ask(Margins(common))
                 state = state._replace(margins=lowest, measured=state.model.trials())
                 ratio = certified(state.model, lowest, np.inf, shown(state)).ratio
                 if tol is not None and ratio > 0.0 and ratio >= 1.0 - tol:

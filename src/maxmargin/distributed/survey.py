@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from maxmargin.distributed.executor import Executor, Question
 from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
 from maxmargin.models.newton_solver import MOST_DIRECT
 from maxmargin.training import inputs
@@ -66,16 +67,10 @@ NOTHING = Found(
 
 
 class Survey(NamedTuple):
-    """The question.
+    """The question what rows there are."""
 
-    Attributes
-    ----------
-    learner : an estimator, for its checks
-    shards : how many there are
-    """
-
-    learner: BaseEstimator
-    shards: int
+    learner: BaseEstimator  # for its checks
+    shards: int  # how many there are
 
     def answer(self, shard: Any) -> Found:
         seen, reservoir, features = NOTHING, None, None
@@ -240,6 +235,18 @@ class Overview(NamedTuple):
     totals: np.ndarray
     radius: float  # the largest norm of a row
     sample: Sample  # some of the rows, each of which counts for many
+
+
+class Job(NamedTuple):
+    """A learner, the survey of all rows, and who asks the shards, which have class codes."""
+
+    learner: BaseEstimator
+    overview: Overview
+    executor: Executor
+    shards: Sequence[Any]
+
+    def ask(self, question: Question) -> Any:
+        return self.executor.ask(question, self.shards)
 
 
 def overview_of(

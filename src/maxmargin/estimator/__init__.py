@@ -19,7 +19,7 @@ from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models import devices
 from maxmargin.models.base import Model
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
-from maxmargin.training import stopping
+from maxmargin.training import fit_warnings
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import SHARED, Options
 from maxmargin.training.passes import Outcome, Plan, run_passes
@@ -122,7 +122,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
         if interrupted is not None:
             raise interrupted
         if warning:
-            stopping.warn(warning)
+            fit_warnings.warn(warning)
         return self
 
     def __trainer__(self) -> OnlineTrainer:

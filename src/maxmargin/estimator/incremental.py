@@ -22,6 +22,7 @@ from maxmargin.training.learning import (
 from maxmargin.training.one_row import OneRow, fast_route
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Batch
+from maxmargin.training.pauses import Pauses
 from maxmargin.training.recipes import learned_along
 from maxmargin.training.row_reading import Row, named_features
 from maxmargin.training.types import Columns
@@ -95,6 +96,7 @@ class Incremental(Predicting):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         sets: np.ndarray | None = None,
+        pauses: Pauses | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """`partial_fit` of the rows ``order``, which says what was seen before each was learned.
 
@@ -107,6 +109,8 @@ class Incremental(Predicting):
         sets : array of shape (n_places, 2), default=None
             With `coverage`, to write down the prediction sets in: was the label outside, and how
             many classes were inside?
+        pauses : Pauses, default=None
+            What looks at the model between rows.
 
         Returns
         -------
@@ -116,7 +120,7 @@ class Incremental(Predicting):
             Made since the call began, after each row of the order.
         """
         self.check_parameters()
-        batch = Batch(X, y, classes, sample_weight, order, sets=sets)
+        batch = Batch(X, y, classes, sample_weight, order, sets=sets, pauses=pauses)
         changing = access_to(self).changing
         self._state, scores, made = foretell(self.__trainer__(), self.__state__(), batch, changing)
         self.__state__()

@@ -2,11 +2,15 @@
 
 from maxmargin.evaluate.abstention import AbstentionDisplay
 from maxmargin.evaluate.certification import certify
-from maxmargin.evaluate.displays import MarginDisplay, ProgressiveDisplay, WeightsDisplay
+from maxmargin.evaluate.displays import (
+    MarginDisplay,
+    PathDisplay,
+    ProgressiveDisplay,
+    WeightsDisplay,
+)
 from maxmargin.evaluate.drift import Drift
 from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.evaluate.monitor import CertificateMonitor
-from maxmargin.evaluate.path_display import PathDisplay
 from maxmargin.evaluate.progressive_run import STEP, Progress, progressive
 from maxmargin.models.regularization_path import RegularizationPath
 

@@ -26,12 +26,16 @@ class Rows(NamedTuple):
         return 1 if isinstance(self.X, dict) else len(self.y)
 
     def part(self, which: slice) -> Rows:
-        X = self.X.iloc if hasattr(self.X, "iloc") else self.X
-        X = csr_part(X, which) if sparse.issparse(X) and X.format == "csr" else X[which]
+        X = rows_of(self.X.iloc if hasattr(self.X, "iloc") else self.X, which)
         return Rows(X, self.y[which], None if self.weight is None else self.weight[which])
 
     def weights(self) -> np.ndarray:
         return np.ones(self.size()) if self.weight is None else self.weight
+
+
+def rows_of(X: Any, which: slice) -> Any:
+    """Some neighbouring rows of a matrix."""
+    return csr_part(X, which) if sparse.issparse(X) and X.format == "csr" else X[which]
 
 
 def csr_part(X: Any, which: slice) -> Any:
@@ -47,7 +51,6 @@ def csr_part(X: Any, which: slice) -> Any:
 
 
 def joined(some: Rows, others: Rows) -> Rows:
-    """All rows of two blocks."""
     if sparse.issparse(some.X) or sparse.issparse(others.X):
         X = sparse.vstack([some.X, others.X], "csr")
     else:

@@ -1,4 +1,4 @@
-"""Pictures, made as scikit-learn's displays are: of a stream, of a fit, and of weights."""
+"""Pictures, made as scikit-learn's displays are: of a stream, a fit, weights and a path."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._extras import plotting
+from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.evaluate.last_step import last_step, last_step_of_copy
 from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, end_of, replay
 from maxmargin.evaluate.progressive_run import STEP, Learner, Progress, progressive
+from maxmargin.models.regularization_path import RegularizationPath
 from maxmargin.training import inputs
 from maxmargin.training.protocol import trainer_of
 
@@ -93,10 +95,6 @@ class ProgressiveDisplay:
             As in `plot`, and above.
         **options
             As `progressive` takes them: ``step``, ``delay``, ``classes``, ``sample_weight``.
-
-        Returns
-        -------
-        ProgressiveDisplay
         """
         estimators = list(estimator) if isinstance(estimator, Sequence) else [estimator]
         learners = copy.deepcopy(estimators)
@@ -120,18 +118,7 @@ class ProgressiveDisplay:
         window: int = STEP,
         ax: Any = None,
     ) -> ProgressiveDisplay:
-        """Draw what `progressive` has returned, for one learner or several.
-
-        Parameters
-        ----------
-        results : Progress or list of Progress
-        names, window, ax
-            As in `plot`, and above.
-
-        Returns
-        -------
-        ProgressiveDisplay
-        """
+        """Draw what `progressive` has returned, for one learner or several; see `plot`."""
         estimators = [results] if isinstance(results, Progress) else results
         return cls(estimators, names=names).plot(ax, window=window)
 
@@ -145,16 +132,8 @@ class ProgressiveDisplay:
             alone.
         window : int, default=1000
             Rows that the accuracy is about.
-
-        Returns
-        -------
-        self
         """
-        if ax is None:
-            _, ax = _pyplot().subplots(2, 1, sharex=True, figsize=(8, 6), layout="constrained")
-        pair = np.ravel(ax)
-        if pair.size not in (1, 2):
-            raise ValueError(f"ax must be axes or a pair of them, got {pair.size}.")
+        pair = _pair(ax, (8, 6))
         for result, name in zip(self.results, self.names, strict=True):
             if pair.size == 2:
                 result.plot(pair, window=window, label=name)
@@ -232,10 +211,6 @@ class MarginDisplay:
             In the legend; that of the learner by default.
         ax : matplotlib axes, default=None
             Where to draw; new ones by default, and those of another learner to compare the two.
-
-        Returns
-        -------
-        MarginDisplay
         """
         estimator, X = last_step_of_copy(estimator, X, y)
         kind = type(estimator).__name__
@@ -273,10 +248,6 @@ class MarginDisplay:
         ----------
         ax : matplotlib axes, default=None
             Where to draw; new ones by default.
-
-        Returns
-        -------
-        self
         """
         if ax is None:
             _, ax = _pyplot().subplots(figsize=(7, 4.2), layout="constrained")
@@ -376,10 +347,6 @@ class WeightsDisplay:
         feature_names : array of str, default=None
             By default the names that a table or dicts had, those that a pipeline gives, or else
             x0, x1, ...
-
-        Returns
-        -------
-        WeightsDisplay
         """
         check_is_fitted(estimator)
         clf = estimator[-1] if isinstance(estimator, Pipeline) else estimator
@@ -404,10 +371,6 @@ class WeightsDisplay:
             So many weights at most, the largest by size; those that are 0 are left out.
         class_ : label, default=None
             Whose weights to draw; by default those of all classes, if there are up to nine.
-
-        Returns
-        -------
-        self
         """
         if not isinstance(n, (int, np.integer)) or n < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
@@ -457,11 +420,105 @@ class WeightsDisplay:
         largest = largest[weights[largest] != 0.0][::-1]
         values, places = weights[largest], np.arange(largest.size)
         axes.barh(places, values, color=np.where(values > 0.0, "C0", "C1"), height=0.7)
-        axes.set_yticks(places, [_shortened(str(name)) for name in self.names[largest]])
+        names = [str(name) for name in self.names[largest]]
+        names = [f"{n[: LONGEST_NAME - 1]}…" if len(n) > LONGEST_NAME else n for n in names]
+        axes.set_yticks(places, names)
         axes.axvline(0.0, color="0.5", linewidth=0.8)
         axes.margins(y=0.01)
         axes.grid(axis="x", alpha=0.3)
         axes.set_axisbelow(True)
+
+
+class PathDisplay:
+    """Leave-one-out error and loss against lambda, the `soft_margin` of `MaxMargin`.
+
+    Make it with `from_estimator`, or with `from_path` from what `MaxMargin.path` returns. A dotted
+    line marks the lambda with the smallest loss, which ``soft_margin="auto"`` takes.
+
+    Parameters
+    ----------
+    path : RegularizationPath
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes, or an array of two
+    figure_ : matplotlib figure
+    lines_ : list of the lines of error and loss, or of error
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import MaxMargin
+    >>> from maxmargin.evaluate import PathDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> display = PathDisplay.from_estimator(MaxMargin(), X, y)
+    >>> display.path.soft_margin
+    1.0
+    """
+
+    ax_: Any
+    figure_: Figure
+    lines_: list[Any]
+
+    def __init__(self, path: RegularizationPath) -> None:
+        self.path = path
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        lambdas: Any = None,
+        ax: Any = None,
+    ) -> PathDisplay:
+        """Follow the path of a copy of the learner, and draw it.
+
+        Parameters
+        ----------
+        estimator : MaxMargin, or a pipeline that ends with one
+            The steps before it are fitted to all of ``X``.
+        X, y, sample_weight, lambdas
+            As `MaxMargin.path` takes them.
+        ax
+            As in `plot`.
+        """
+        learner, X = last_step_of_copy(estimator, X, y)
+        if not isinstance(learner, MaxMargin):
+            raise TypeError(f"PathDisplay needs MaxMargin, got {type(learner).__name__}.")
+        path = clone(learner).path(X, y, sample_weight, lambdas=lambdas)
+        return cls(path).plot(ax)
+
+    @classmethod
+    def from_path(cls, path: RegularizationPath, *, ax: Any = None) -> PathDisplay:
+        """Draw what `MaxMargin.path` has returned, or the attribute `path_`; see `plot`."""
+        return cls(path).plot(ax)
+
+    def plot(self, ax: Any = None) -> PathDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, or a pair of them, default=None
+            A pair (the default) has errors above and losses below; one has the errors alone.
+        """
+        pair, path = _pair(ax, (7, 5.5)), self.path
+        how = "leave-one-out" if path.method == "leave-one-out" else "cross-validated"
+        shown = [(100.0 * path.loo_error, f"{how} error, %"), (path.loo_loss, f"{how} loss")]
+        self.lines_ = []
+        for axes, (values, label) in zip(pair, shown, strict=False):
+            self.lines_ += axes.plot(path.lambdas, values, marker="o", markersize=4)
+            axes.axvline(path.soft_margin, color="0.4", linestyle=":")
+            axes.set(xscale="log", ylabel=label)
+            axes.grid(alpha=0.3)
+        pair[0].set_title(
+            f"soft_margin={path.soft_margin:.3g}: {100.0 * path.loo_error[path.best]:.3g} % wrong"
+        )
+        pair[-1].set_xlabel("soft_margin (lambda)")
+        self.ax_, self.figure_ = (pair if pair.size == 2 else pair[0]), pair[0].figure
+        return self
 
 
 def _feature_names(estimator: BaseEstimator, clf: BaseEstimator, width: int) -> Any:
@@ -478,10 +535,16 @@ def _feature_names(estimator: BaseEstimator, clf: BaseEstimator, width: int) -> 
     return [by_place.get(k, f"x{k}") for k in range(width)]
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-
-
 def _pyplot() -> Any:
     """Where new figures are made, so that notebooks show them."""
     return plotting("matplotlib.pyplot")
+
+
+def _pair(ax: Any, size: tuple[float, float]) -> np.ndarray:
+    """One or two axes: those given, or a new pair, one above the other."""
+    if ax is None:
+        _, ax = _pyplot().subplots(2, 1, sharex=True, figsize=size, layout="constrained")
+    pair = np.ravel(ax)
+    if pair.size not in (1, 2):
+        raise ValueError(f"ax must be axes or a pair of them, got {pair.size}.")
+    return pair

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, clone
 
 from maxmargin.evaluate.batching import Rows
 from maxmargin.evaluate.drift_alarm import DriftAlarm
-from maxmargin.evaluate.frozen_copies import frozen_copy, strangeness
+from maxmargin.evaluate.frozen_copies import CheckedBlock, FrozenModel, frozen_copy, strangeness
+from maxmargin.training.protocol import state_of, trainer_of
 
 ALARM, RESET, RESTART, BOOST = ACTIONS = "alarm", "reset", "restart", "boost"
 
@@ -94,22 +95,18 @@ def as_drift(asked: Any) -> Drift:
 
 
 class Watch:
-    """Watches one learner, and does what a `Drift` asks for.
-
-    Attributes
-    ----------
-    drifts : the numbers of rows after which a drift was detected
-    boosted : how many of the next rows count more
-    """
+    """Watches one learner, and does what a `Drift` asks for."""
 
     def __init__(self, asked: Drift) -> None:
         self.asked, self.detector = asked, copy.deepcopy(asked.detector)
-        self.drifts: list[int] = []
-        self.seen = self.boosted = 0
+        self.drifts: list[int] = []  # numbers of rows after which a drift was detected
+        self.seen = self.boosted = 0  # rows so far, and how many of the next ones count more
         self.is_frozen = bool(getattr(self.detector, "on_frozen_scores", False))
         self.frozen: Any = None  # a copy of the learner, whose scores the detector gets
         self.scored = ROWS_SCORED
+        self.block: CheckedBlock  # the rows that are learned from just now
         self.waited = 0  # rows that the next copy has learned from since the last alarm
+        self.before = 0  # rows before the block
 
     def rows_to_freeze(self) -> int:
         """After so many rows the learner is to be copied; 0 if it is not, or has been."""
@@ -129,6 +126,46 @@ class Watch:
         self._count(taken)
         self.waited += taken
         return taken
+
+    # ------------------------------------------------------------ alarms while the learner goes on
+    def pauses_suffice(self, clf: Any) -> bool:
+        """Can a learner learn from whole blocks, with pauses for copies?
+
+        It can if alarms do not change it; and a recipe is part of what is frozen, so that it has to
+        be there when rows are scored.
+        """
+        if not self.is_frozen or self.asked.action != ALARM:
+            return False
+        state = state_of(clf)
+        has_recipe = state is not None and state.recipe is not None
+        return not has_recipe and not trainer_of(clf).options.averages_kernels
+
+    def begin(self, X: Any, codes: np.ndarray, shown: slice) -> int:
+        """Watch a block of rows that are about to be learned from; see `Pauses`."""
+        self.block = CheckedBlock(X, codes, shown)
+        self.before, self.seen = self.seen, self.seen + codes.size
+        return self._watched(0)
+
+    def pause(self, model: Any, place: int) -> int:
+        """Copy the model, and watch the rows from here on; see `Pauses`."""
+        self.frozen, self.scored = FrozenModel(model, self.block), ROWS_SCORED
+        return self._watched(place)
+
+    def _watched(self, place: int) -> int:
+        """Watch rows from a place on; the place at which the next copy is to be made."""
+        size = self.block.codes.size
+        while place < size:
+            if self.frozen is None:
+                due = place + self.detector.warm_up - self.waited
+                self.waited += min(due, size) - place
+                return due
+            part = slice(place, min(place + self.scored, size))
+            place += self.detector.update_many(self.frozen.strangeness(self.block, part))
+            self.scored = min(MOST_SCORED, 2 * self.scored)
+            if self.detector.drift_detected:
+                self.drifts.append(self.before + place)
+                self.frozen, self.waited = None, 0
+        return size + 1
 
     def keeps_rows(self) -> int:
         """The number of last rows that may be learned from again."""

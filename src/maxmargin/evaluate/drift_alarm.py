@@ -190,13 +190,12 @@ class DriftAlarm:
         self._first = np.zeros(2, dtype=np.int64)
         self._wealth = np.zeros(len(BETS) + 1)
         self._wealth[-1] = 1.0
-        self._prepare(np.zeros(2 * SIZES, dtype=np.int64))
+        self._counts = np.zeros(2 * SIZES, dtype=np.int64)
+        self._groups = np.zeros(GROUPS + 1, dtype=np.int64)
 
-    def _prepare(self, counts: np.ndarray) -> None:
-        """What follows from counts."""
-        groups = counts.reshape(GROUPS, EACH).sum(axis=1)
-        self._counts, self._groups = counts, np.append(groups, counts.sum())
-        self._share = max(LEAST_SHARE, (self._first[1] + 0.5) / (FIRST + 1.0))
+    def _set_odds(self) -> None:
+        """By the share of mistakes among the first scores."""
+        self._share = max(LEAST_SHARE, (int(self._first[1]) + 0.5) / (FIRST + 1.0))
         self._odds = odds_at(self._share)
 
     @property
@@ -219,10 +218,15 @@ class DriftAlarm:
         if not np.isfinite(scores).all():
             raise ValueError("Scores of a drift alarm must be finite numbers.")
         first = min(scores.size, FIRST - int(self._first[0]))
+        self.drift_detected = False
         if first > 0:
-            self._first += np.array([first, np.count_nonzero(scores[:first] > 0.0)])
-            self._prepare(self._counts)
-        scores = scores[first:]
+            self._first[0] += first
+            self._first[1] += np.count_nonzero(scores[:first] > 0.0)
+            scores = scores[first:]
+            if self._first[0] == FIRST:
+                self._set_odds()
+        if not scores.size:
+            return first
         keys, ties = scores.view(np.int64), self._random.random(scores.size)
         counted = self._counts, self._groups, self._wealth, self._share, self._odds
         found = int(bet_on_scores(scores, keys, ties, *counted, self.limit))
@@ -263,5 +267,7 @@ class DriftAlarm:
         self._random, self._drawn = np.random.default_rng(self.random_state), drawn
         self._random.bit_generator.advance(drawn)  # type: ignore[attr-defined]
         self._first, self._wealth = arrays["first"], arrays["wealth"]
-        self._prepare(arrays["counts"])
+        self._counts, groups = arrays["counts"], arrays["counts"].reshape(GROUPS, EACH).sum(axis=1)
+        self._groups = np.append(groups, groups.sum())
+        self._set_odds()
         return self

@@ -84,8 +84,8 @@ class Evaluator:
         elif not self._is_compiled():
             for i in range(rows.size()):
                 self._add_single(rows.part(slice(i, i + 1)))
-        elif self.watch is None:
-            self._add_block(rows)
+        elif self.watch is None or self.watch.pauses_suffice(self.clf):
+            self._add_block(rows, self.watch)
         else:
             self._add_watched(self.watch, rows)
 
@@ -114,10 +114,10 @@ class Evaluator:
             self._learn(*self.queue.popleft())
 
     # ------------------------------------------------------------------------ in compiled blocks
-    def _add_block(self, rows: Rows) -> None:
+    def _add_block(self, rows: Rows, watch: Watch | None = None) -> None:
         before = self._updates()
         if self.delay == 1:
-            outputs, made, sets = self._foretell(rows)
+            outputs, made, sets = self._foretell(rows, pauses=watch)
         else:
             late = 0 if self.waiting is None else self.waiting.size()
             both = rows if self.waiting is None else joined(self.waiting, rows)
@@ -129,13 +129,13 @@ class Evaluator:
         self._count_outputs(outputs, rows.y, before + made)
 
     def _foretell(
-        self, rows: Rows, order: np.ndarray | None = None
+        self, rows: Rows, order: np.ndarray | None = None, pauses: Watch | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if order is None:
             order = np.arange(rows.size(), dtype=np.int32)
         sets = np.empty((order.size, 2 if self.clf.coverage is not None else 0))
         labels = self._classes_to_pass()
-        given = rows.X, rows.y, order, labels, rows.weight, sets if sets.size else None
+        given = rows.X, rows.y, order, labels, rows.weight, sets if sets.size else None, pauses
         return *self.clf.foretell(*given), sets
 
     def _count_outputs(self, outputs: np.ndarray, y: np.ndarray, updates: np.ndarray) -> None:

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin.algorithms.perceptron import Perceptron
-from maxmargin.core.row_scans import all_outputs
+from maxmargin.core.row_scans import all_outputs, deficits
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.evaluate.batching import Rows
+from maxmargin.evaluate.batching import Rows, rows_of
 from maxmargin.evaluate.predictions import leads
+from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.linear_model import LinearModel, as_rows
@@ -28,11 +29,11 @@ from maxmargin.training.state import State
 def frozen_copy(clf: BaseEstimator) -> BaseEstimator:
     """A copy that does not learn any more.
 
-    Of a mixture of experts it is the mean of their log-odds, a hyperplane for each class: a stream
-    can be watched by any fixed function, and this one takes a fraction of the time.
+    Of a mixture of linear experts it is the mean of their log-odds, a hyperplane for each class: a
+    stream can be watched by any fixed function, and this one takes a fraction of the time.
     """
     state = state_of(clf) if isinstance(clf, OnlineClassifier) else None
-    if state is None or not isinstance(state.model, ExpertModel):
+    if state is None or type(state.model) is not ExpertModel:
         return copy.deepcopy(clf)
     plain, (weights, intercepts) = Perceptron(), state.model.pooled()
     nothing = np.zeros((1, weights.shape[1]))
@@ -64,11 +65,49 @@ def outputs_by_rows(model: LinearModel, X: Any) -> np.ndarray:
 
     Products of matrices are rounded as their shapes have it.
     """
-    weights, found = model.coefficients(), np.empty((X.shape[0], model.problems()))
-    padded = np.zeros((weights.shape[0], X.shape[1] + 1))  # for an offset that there is not
-    padded[:, :-1] = weights[:, : X.shape[1]]
-    all_outputs(as_rows(X, NO_TAIL), padded, found)
+    found = np.empty((X.shape[0], model.problems()))
+    all_outputs(as_rows(X, NO_TAIL), padded(model.coefficients(), X.shape[1]), found)
     return found + model.intercepts()
+
+
+def padded(weights: np.ndarray, width: int) -> np.ndarray:
+    """Weights for so many columns, and 0 for an offset that there is not."""
+    found = np.zeros((weights.shape[0], width + 1))
+    found[:, :-1] = weights[:, :width]
+    return found
+
+
+class CheckedBlock:
+    """Rows that a learner has checked, the numbers of their classes, and the problems shown."""
+
+    def __init__(self, X: Any, codes: np.ndarray, shown: slice) -> None:
+        self.X, self.codes, self.shown = X, codes, shown
+        self.rows = as_rows(X, NO_TAIL)
+
+
+class FrozenModel:
+    """A copy of a model, with the scores of a `frozen_copy` of its learner."""
+
+    def __init__(self, model: Model, block: CheckedBlock) -> None:
+        self.model: Model | None = None
+        if type(model) is ExpertModel:
+            weights, intercepts = model.pooled()
+        elif isinstance(model, LinearModel):
+            weights, intercepts = model.coefficients(), model.intercepts()
+        else:
+            self.model = model.twin()
+            return
+        self.weights = padded(weights[block.shown], block.X.shape[1])
+        self.intercepts = intercepts[block.shown]
+
+    def strangeness(self, block: CheckedBlock, part: slice) -> np.ndarray:
+        """`strangeness` of some rows."""
+        if self.model is not None:
+            outputs = self.model.outputs(rows_of(block.X, part))
+            return -leads(outputs[:, block.shown], block.codes[part])
+        found = np.empty(part.stop - part.start)
+        deficits(block.rows, part.start, self.weights, self.intercepts, block.codes, found)
+        return found
 
 
 def strangeness(clf: BaseEstimator, rows: Rows) -> np.ndarray:

@@ -330,7 +330,6 @@ class MetricCurves:
         return joined(self._last).part(slice(-self.window, None))
 
     def add_checkpoint(self) -> None:
-        """Append the present values."""
         kept = None
         if self._kept:
             self._kept = [joined(self._kept)]

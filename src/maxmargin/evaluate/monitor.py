@@ -9,19 +9,12 @@ from maxmargin.evaluate.margin_trace import Moment
 
 
 class Pass(NamedTuple):
-    """What is certified after a full pass.
+    """What is certified after a full pass."""
 
-    Attributes
-    ----------
-    n_iter : passes so far, by the rows presented; those that matter most come more often
-    updates : made so far
-    margin, bound : reached on all rows, and the most that any hyperplane can reach
-    """
-
-    n_iter: int
-    updates: int
-    margin: float
-    bound: float
+    n_iter: int  # passes so far, by the rows presented; those that matter most come more often
+    updates: int  # made so far
+    margin: float  # reached on all rows
+    bound: float  # the most that any hyperplane can reach
 
     @property
     def ratio(self) -> float:
@@ -74,10 +67,6 @@ class CertificateMonitor:
         ----------
         ax : matplotlib axes, default=None
             Where to draw; new ones by default.
-
-        Returns
-        -------
-        MarginDisplay
         """
         if not self.passes:
             raise ValueError("The last fit ended before its first pass did.")

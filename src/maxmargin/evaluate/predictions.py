@@ -18,7 +18,6 @@ class Predictions(NamedTuple):
     probabilities: np.ndarray | None = None  # of shape (n_rows, n_classes)
 
     def part(self, rows: slice | np.ndarray) -> Predictions:
-        """The predictions for these rows."""
         outputs = None if self.outputs is None else self.outputs[rows]
         probabilities = None if self.probabilities is None else self.probabilities[rows]
         return Predictions(self.truth[rows], self.predicted[rows], outputs, probabilities)

@@ -120,7 +120,9 @@ class Progress:
             ``rows``, ``mistakes``, ``accuracy``; ``largest_class``, the share of the largest class,
             and ``repeating``, the accuracy of repeating the last label;
             ``balanced_accuracy``; ``auc`` for two classes; ``classes``, with ``recall`` and
-            ``precision`` of each; ``confusion``; ``weighted``.
+            ``precision`` of each; ``confusion``; ``weighted``. With `coverage` also
+            ``prediction_sets``, with their ``coverage``, ``mean_size``, the share ``answered`` and
+            ``answered_accuracy``.
 
         Examples
         --------
@@ -133,6 +135,13 @@ class Progress:
         found = self.scores.report()
         found["repeating"] = self.repeated / found["rows"] if found["rows"] else np.nan
         found["weighted"] = self.weighted
+        if self.covered is not None and self.covered.size:
+            found["prediction_sets"] = {
+                "coverage": float(self.coverages[-1]),
+                "mean_size": float(self.mean_set_sizes[-1]),
+                "answered": self.answered,
+                "answered_accuracy": self.answered_accuracy,
+            }
         return found
 
     def recent_accuracy(self, window: int = STEP) -> np.ndarray:
@@ -285,10 +294,6 @@ def progressive(
         others; when it detects a drift, the learner is reset. A `Drift` offers other actions: reset
         and learn the last rows again, give the next rows more weight, or call a function.
 
-    Returns
-    -------
-    Progress, or a list of them
-
     Examples
     --------
     >>> from maxmargin import NORMA
@@ -332,7 +337,6 @@ def progressive(
 
 
 def _progress(evaluator: Evaluator) -> Progress:
-    """The results of an evaluation at its end."""
     evaluator.finish()
     trials, mistakes, losses, updates, supports = np.array(evaluator.checkpoints).T
     curves, watch = evaluator.curves, evaluator.watch

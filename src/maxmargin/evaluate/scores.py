@@ -13,22 +13,13 @@ MOST_SCORES = 10**7
 class Scores:
     """Counts of true and predicted classes; of two classes the scores; the sum of log losses.
 
-    Parameters
-    ----------
-    classes : array
-        The labels that can be predicted, sorted.
-    most : int
-        Scores of so many rows are kept at most.
-
-    Attributes
-    ----------
-    counts : array of shape (n_classes + 1, n_classes)
-        Rows of each true class, last of unseen classes, by the
-        predicted class.
+    ``classes`` are the labels that can be predicted, sorted. Scores of at most ``most`` rows are
+    kept.
     """
 
     def __init__(self, classes: np.ndarray, most: int = MOST_SCORES) -> None:
         self.classes, self.most = classes, most
+        # Rows of each true class, last of unseen classes, by the predicted class.
         self.counts = np.zeros((classes.size + 1, classes.size), dtype=np.int64)
         self._outputs: list[np.ndarray] | None = [] if classes.size == 2 else None
         self._truth: list[np.ndarray] = []
@@ -74,7 +65,6 @@ class Scores:
         self._truth.append(truth[seen].astype(np.int8))
 
     def wants_outputs(self) -> bool:
-        """Are scores of use?"""
         return self._outputs is not None
 
     def rows(self) -> int:

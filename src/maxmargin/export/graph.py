@@ -78,7 +78,6 @@ class Graph:
         return name
 
     def model(self, name: str, doc: str) -> Any:
-        """All of it."""
         helper = onnx("helper")
         graph = helper.make_graph(
             self._nodes, name, self._inputs, self._outputs, self._constants, doc_string=doc

@@ -146,7 +146,7 @@ class ExpertModel(Model):
         """
         mixture, columns = self.space.mixture, self.space.columns
         slopes = mixture.weights * mixture.slopes
-        weights = np.einsum("cje,ce->cj", columns.weights, slopes)
+        weights = (columns.weights @ slopes[:, :, None])[:, :, 0]
         offsets = (mixture.weights * mixture.offsets).sum(axis=1)
         last = self.tail.offset * weights[:, columns.width] + offsets
         return Planes(weights[:, : columns.width], last)

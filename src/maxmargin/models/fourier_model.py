@@ -19,6 +19,8 @@ from maxmargin.models.model_formulas import MixedPlanes
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.expert_space import ExpertSpace
 from maxmargin.spaces.fourier_space import (
+    BY_JOINED_RANGES,
+    BY_RANGES,
     FIRST_ROWS,
     ON_FEATURES,
     WIDTHS,
@@ -54,7 +56,7 @@ class FourierModel(ExpertModel):
             "problems": problems,
             "coordinates": width + 1,
             "components": spec.n_components,
-            "directions": spec.n_components // 2,
+            "directions": spec.n_components,
             "members": members,
         }
         curves = blank(FourierExperts, sizes)
@@ -78,11 +80,11 @@ class FourierModel(ExpertModel):
     def maintain(self, space: FourierSpace) -> None:
         """Find the widths, once the first rows are there."""
         curves = space.curves
-        if curves.taken[0] == FIRST_ROWS and curves.median[0] == 0.0:
-            width, count = self.width(), curves.angles.size
-            directions, median = directions_for(curves.kept[:, :width], curves.seed[0], count)
+        if curves.taken[0] == FIRST_ROWS and curves.medians[0] == 0.0:
+            width, count = self.width(), curves.angles.size // 2
+            directions, medians = directions_for(curves.kept[:, :width], curves.seed[0], count)
             curves.directions[0, :width], curves.pending[...] = directions, 1
-            curves.median[0] = median  # from here on there are features
+            curves.medians[...] = medians  # from here on there are features
 
     def settle(self) -> None:
         self.maintain(self.space)
@@ -91,18 +93,28 @@ class FourierModel(ExpertModel):
     def formula(self, features: int) -> MixedPlanes:
         linear, curves = super().formula(features), self.space.curves
         width, (problems, experts) = linear.weights.shape[2], linear.shares.shape
-        angles = [curves.directions[0, :width] * (WIDTHS[0] / each) for each in WIDTHS]
-        count, unit = curves.angles.size, 1.0 / np.sqrt(curves.angles.size)
+        count, members = curves.angles.size // 2, linear.weights.shape[1]
+        unit, own_widths = 1.0 / np.sqrt(count), enumerate((BY_RANGES, BY_JOINED_RANGES))
+        angles = [
+            curves.directions[0, :width, k * count : (k + 1) * count] * (widths[0] / each)
+            for k, widths in own_widths
+            for each in widths
+        ]
         weights = np.zeros((problems, experts, width + 2 * len(WIDTHS) * count))
-        weights[:, : linear.weights.shape[1], :width] = linear.weights
+        weights[:, :members, :width] = linear.weights
         intercepts = np.zeros((problems, experts))
-        intercepts[:, : linear.weights.shape[1]] = linear.intercepts
+        intercepts[:, :members] = linear.intercepts
+        shares = linear.shares
+        for c in range(problems):
+            if self.space.awake(c) == members:  # the others predict as these do
+                shares[c, members:] = 0.0
+                shares[c] /= shares[c].sum()
         # Axes: problem, width, component (of pairs), rule.
         own = unit * curves.weights.reshape(problems, len(WIDTHS), count, 2, -1)
         for w in range(len(WIDTHS)):
             for part in range(2):  # cosines, sines
                 start = width + (part * len(WIDTHS) + w) * count
-                which = slice(linear.weights.shape[1] + w, None, len(WIDTHS))
+                which = slice(members + w, None, len(WIDTHS))
                 weights[:, which, start : start + count] = own[:, w, :, part].swapaxes(1, 2)
         return linear._replace(weights=weights, intercepts=intercepts, angles=np.hstack(angles))
 

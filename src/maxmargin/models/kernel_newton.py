@@ -455,7 +455,8 @@ class KernelNewton:
         c, matrix = self.open[k], self.lines.between(active)
         signs, goals = self.signs[active, c], self.goals[active, c]
         alphas = np.maximum(signs * self.coefs[active, c], 0.0)
-        outputs = matrix @ (signs * alphas) + self.bias[c]
+        # In the type of the matrix: another one would copy all of it.
+        outputs = (matrix @ (signs * alphas).astype(matrix.dtype)).astype(float) + self.bias[c]
         intercept = self.largest if self.task.intercept else 0.0
         given = matrix, signs, goals, ridges[active], intercept, PASSES
         newton_passes.ascend_by_matrix(*given, alphas, outputs)

@@ -327,7 +327,15 @@ class Newton:
         task, direct, few = self.task, *self.sizes()
         self.full_penalty = task.penalty or 0.01 * self._spread()
         if self.is_hinge:
-            self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
+            self.full_penalty = FIRST_MU * task.penalty
+            if self.everything.size <= task.width:
+                # Few rows can be separated, and most end far below the limit. With a small mu they
+                # come there one by one.
+                some = self.everything[:: max(1, self.everything.size // BLOCK)][:BLOCK]
+                gathers = is_gathered(task.filled, task.width)
+                spread = self.passes.spread(task, some) if gathers else task.spread(some)
+                self.full_penalty = max(self.full_penalty, 0.01 * spread)
+            self.limit = 0.5 * self.full_penalty / task.penalty
         if weights is not None:
             self.weights[:] = weights
         elif direct:
@@ -672,9 +680,9 @@ class Newton:
         return Solution(self.weights, margins, evidence, self.steps, reached, bounds)
 
     def _center(self) -> np.ndarray | None:
-        """What the Hessians measure rows from, if they do."""
-        hessians = self.curvature if isinstance(self.curvature, Hessians) else None
-        return hessians.center if hessians is not None and hessians.centers else None
+        """What Hessians, or products of rows, measure rows from, if they do."""
+        kept = self.curvature if isinstance(self.curvature, Hessians | Grams) else None
+        return kept.center if kept is not None and kept.centers else None
 
     def _measured_about(self, c: int) -> tuple[float, float]:
         """The soft margin, at least, and the bound, by rows about the center."""
@@ -893,16 +901,26 @@ class Grams:
 
     Given the active rows, the minimum is at ``w = sum of beta_i x_i`` with
     ``(K + diag(lambda / s)) beta + b = y goal`` and, for the sake of b, ``sum of beta_i = 0``. Rows
-    beyond the limit have ``beta = y s limit / lambda``.
+    beyond the limit have ``beta = y s limit / lambda``. With an intercept, K may be the products of
+    rows about any point, where the output is then b: dense rows are measured from their mean.
     """
 
     def __init__(self, state: Newton) -> None:
         self.state = state
 
     def begin(self) -> None:
-        state, size = self.state, self.state.numbers.size
-        self.gram, line = np.empty((size, size)), np.empty((1, state.task.width + 1))
-        newton_passes.products(state.task.rows, state.numbers, state.task.width, line, self.gram)
+        state, task, size = self.state, self.state.task, self.state.numbers.size
+        self.center = np.zeros(task.width + 1)
+        self.centers = is_gathered(task.filled, task.width) and task.intercept
+        if self.centers:
+            ones = np.ones(task.sample_weight.size)
+            block = gathered(task.rows, state.numbers, ones, self.center)[:, :-1]
+            self.center[:-1] = block.mean(axis=0)
+            block -= self.center[:-1]
+            self.gram = block @ block.T
+        else:
+            self.gram, line = np.empty((size, size)), np.empty((1, task.width + 1))
+            newton_passes.products(task.rows, state.numbers, task.width, line, self.gram)
         self.signs = np.zeros(state.slack.shape, dtype=bool)
         newton_passes.positive(
             state.numbers, state.task.targets, state.first, state.ours, self.signs
@@ -933,7 +951,7 @@ class Grams:
             if task.intercept:
                 bias = float((wanted.sum() + fixed.sum()) / ones.sum())
             newton_passes.combine(task.rows, state.numbers[active], wanted - bias * ones, there)
-            there[0, task.width] = bias
+            there[0, task.width] = bias - self.center[:-1] @ there[0, :-1]
         step = there[0] - state.weights[c]
         if not (task.intercept and active.size):
             step[task.width] = 0.0

@@ -77,14 +77,7 @@ def load(path: StrPath) -> Any:
     consistent raises `ModelFileError`. If the steps of a pipeline were saved with another version
     of scikit-learn, there is a warning of its class ``InconsistentVersionWarning``.
 
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    estimator
-        Learning that goes on with it gives what it would have given without the file, to the bit.
+    Learning that goes on with it gives what it would have given without the file, to the bit.
     """
     content = read_file(path, "model")
     with explained(path):
@@ -100,10 +93,6 @@ def load(path: StrPath) -> Any:
 
 def describe(path: StrPath) -> dict[str, Any]:
     """Describe a valid file without loading it.
-
-    Parameters
-    ----------
-    path : str or path-like
 
     Returns
     -------
@@ -128,23 +117,11 @@ def write_file(
     like: StrPath | None = None,
     new_mode: int | None = None,
 ) -> None:
-    """Write ``content`` to a file, all or nothing.
+    """Write ``content`` to a file, all or nothing, for `read_file` with the same ``kind``.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Links stay: what they point at is replaced, or made. A file that is there hands on its
-        permissions. On any error what is there stays as it was, and nothing else is left.
-    kind : str
-        What `read_file` must be asked for.
-    content : dict
-        Names, with values made of None, bool, int, float, str, lists, tuples, dicts, arrays of
-        numbers or texts, CSR matrices, generators of random numbers, and learners. What occurs
-        twice is one object again after reading.
-    like : str or path-like, default=None
-        Another file to take the permissions of, if it is there.
-    new_mode : int, default=None
-        The permissions where there is no file yet; by default those that the umask leaves.
+    Values are made of None, bool, int, float, str, lists, tuples, dicts, arrays of numbers or
+    texts, CSR matrices, generators of random numbers, and learners. What occurs twice is one object
+    again after reading. For links and permissions see `container.replacing`.
     """
     tree = TreeWriter()
     trees = {}

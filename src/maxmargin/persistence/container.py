@@ -89,7 +89,6 @@ def write_container(
 
 
 def _entry(array: np.ndarray) -> dict[str, Any]:
-    """What the header says about an array."""
     entry = {"dtype": _name_of(array.dtype), "shape": list(array.shape)}
     if (axes := _axes(array)) != list(range(array.ndim)):
         entry["axes"] = axes

@@ -145,8 +145,7 @@ class TreeWriter:
 
     def _dump_random(self, value: Random) -> dict[str, Any]:
         if isinstance(value, np.random.RandomState):
-            state = value.get_state(legacy=False)
-            return {"kind": "RandomState", "state": self.dump(state)}
+            return {"kind": "RandomState", "state": self.dump(value.get_state(legacy=False))}
         return {"kind": "Generator", "state": self.dump(value.bit_generator.state)}
 
     def _dump_learner(self, clf: BaseEstimator) -> dict[str, Any]:

@@ -36,7 +36,6 @@ def is_learner(value: object) -> TypeGuard[BaseEstimator]:
 
 
 def checked_setting(value: Setting) -> Setting:
-    """The value of a parameter."""
     if not _is_setting(value):
         raise Misfit(f"{value!r} is neither numbers nor a text nor a random state")
     return value
@@ -92,12 +91,9 @@ def _is_count(value: object) -> bool:
 
 
 def _is_certificate(value: object) -> bool:
-    names = {"margin", "bound", "ratio"}
-    return (
-        isinstance(value, dict)
-        and value.keys() == names
-        and all(type(number) in (int, float) for number in value.values())
-    )
+    if not isinstance(value, dict) or value.keys() != {"margin", "bound", "ratio"}:
+        return False
+    return all(type(number) in (int, float) for number in value.values())
 
 
 # What a summary may say, and how to know that it does.

@@ -66,16 +66,13 @@ def _gather(value: Any, path: str, found: Leaves, met: set[int]) -> None:
             met.add(id(value))
             for name, there, each in saved_fields(value):
                 field = getattr(value, name)
-                if not (isinstance(each, Array) and each.omit_zeros and _is_zero(field)):
+                may_omit = isinstance(each, Array) and each.omit_zeros
+                if not may_omit or field.tobytes().strip(b"\0"):
                     _gather(field, _join(path, there), found, met)
     elif isinstance(value, type | np.dtype):
         found[path] = np.dtype(value).name
     elif value is not None:
         found[path] = value
-
-
-def _is_zero(array: np.ndarray) -> bool:
-    return not array.tobytes().strip(b"\0")
 
 
 def _join(path: str, name: str) -> str:

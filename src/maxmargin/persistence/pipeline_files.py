@@ -73,9 +73,10 @@ def content_of(pipeline: Pipeline) -> dict[str, Any]:
 def _written(name: str, step: BaseEstimator) -> dict[str, Any]:
     kind = type(step).__name__
     if type(step) is not _class_of(kind):
+        what = f"a {kind}" if isinstance(step, BaseEstimator) else repr(step)
         raise TypeError(
-            f"The step {name!r} of the pipeline cannot be saved: it is {_article(step)}, and files "
-            f"have only {', '.join(TRANSFORMERS)} and {RECIPE}. {INSTEAD}"
+            f"The step {name!r} of the pipeline cannot be saved: it is {what}, and files have only "
+            f"{', '.join(TRANSFORMERS)} and {RECIPE}. {INSTEAD}"
         )
     try:
         parameters = step.get_params(deep=False)
@@ -102,10 +103,6 @@ def _written(name: str, step: BaseEstimator) -> dict[str, Any]:
         raise TypeError(
             f"The step {name!r} of the pipeline cannot be saved: {problem}. {INSTEAD}"
         ) from None
-
-
-def _article(step: object) -> str:
-    return f"a {type(step).__name__}" if isinstance(step, BaseEstimator) else repr(step)
 
 
 def _class_of(name: str) -> Any:

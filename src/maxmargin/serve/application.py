@@ -96,10 +96,6 @@ def create_app(
         Learners that learn along with each model.
     limits : Limits, default=None
 
-    Returns
-    -------
-    Application
-
     Examples
     --------
     >>> import tempfile
@@ -203,9 +199,8 @@ class Application:
             response = refused(refusal)
         except HTTPException as error:
             reasons = {404: f"there is no {path}.", 405: f"{path} is not for {scope['method']}."}
-            response = refused(
-                HTTPError(error.status_code, reasons.get(error.status_code, error.detail))
-            )
+            reason = reasons.get(error.status_code, error.detail)
+            response = refused(HTTPError(error.status_code, reason))
         except Exception:
             logger.exception("%s %s", scope["method"], path)
             response = refused(unavailable("an internal error occurred, and was logged."))
@@ -310,20 +305,13 @@ class Application:
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Response:
         key = headers.get(b"idempotency-key")
-        task = await self._computed(
-            service,
-            kind,
-            requests.learn_task,
-            None if key is None else key.decode("latin-1"),
-            options_of(scope),
-            body,
-        )
+        given = None if key is None else key.decode("latin-1"), options_of(scope), body
+        task = await self._computed(service, kind, requests.learn_task, *given)
         rows = task.lesson.rows
         result = await service.ask(task)
         if kind != ARROW:
             last = rows[-1]
-            example = last if isinstance(last, dict) else last.tolist()
-            self.reports[service.name].example = example
+            self.reports[service.name].example = last if type(last) is dict else last.tolist()
         return Answer(msgspec.json.encode(result), JSON)
 
     async def _label(

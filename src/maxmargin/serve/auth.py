@@ -22,17 +22,11 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Lets requests through, or refuses them.
+    """Lets requests through that bring the ``token``, or refuses them.
 
-    Parameters
-    ----------
-    token : str or None
-        What requests must bring.
-    hosts : collection of str or None
-        Without a token: the names by which the server may be called. A page from elsewhere that a
-        browser on this machine has opened could reach it by another name of its own (DNS
-        rebinding), or send a form to it. None lets all through, for applications that look
-        themselves.
+    Without a token, ``hosts`` are the names by which the server may be called: a page from
+    elsewhere that a browser on this machine has opened could reach it by another name (DNS
+    rebinding), or send a form to it. None lets all through, for applications that check themselves.
     """
 
     def __init__(self, token: str | None, hosts: Collection[str] | None) -> None:

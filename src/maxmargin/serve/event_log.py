@@ -335,7 +335,6 @@ class Log:
             self.append(payloads)
 
     def bytes(self) -> int:
-        """On the disk, of all files."""
         return sum(_size(segment.path) for segment in segments_of(self.folder))
 
     def drop_until(self, sequence: int) -> None:

@@ -114,17 +114,12 @@ class PlainEvent(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Waiting(PlainEvent, rename={"ids": "i", "rows": "x", "answers": "a", "time": "t"}):
-    """Rows that were predicted, and whose labels may come; each is JSON.
-
-    Attributes
-    ----------
-    answers : list of int or None
-        The codes of the classes that the caller was given; None in logs that do not have them.
-    """
+    """Rows that were predicted, and whose labels may come; each is JSON."""
 
     ids: list[str]
     rows: list[list[Any] | dict[str, Any]]
     time: float
+    # The codes of the classes that the caller was given; None in logs that do not have them.
     answers: list[int | None] = []
 
     kind: ClassVar[bytes] = b"W"

@@ -127,7 +127,6 @@ class Operation(NamedTuple):
     is_open: bool = False
 
     def statuses(self) -> list[int]:
-        """All errors."""
         of_bodies = OF_BODIES if self.takes else ()
         return sorted({*self.errors, *of_bodies, *(() if self.is_open else ALWAYS)})
 

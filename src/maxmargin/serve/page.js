@@ -234,6 +234,7 @@ function showTiles() {
   const share = state.updates / state.rows; // of several classes each may be updated by a row
   tile("updates", whole(state.updates), share > 1 ? `${digits(share)} a row` : `${percent(share)} of rows`,
     plural(state.mistakes, "mistake", "mistakes"));
+  $("certificate").hidden = !certificate && known(state.n_features); // a learner that never has one
   if (known(certificate?.ratio)) {
     tile("certificate", percent(certificate.ratio), "of the best possible margin,",
       `${digits(certificate.margin)} of at most ${digits(certificate.bound)}`);
@@ -324,7 +325,7 @@ function showLearners() {
     if ($("learners").children[at] !== row) $("learners").insertBefore(row, $("learners").children[at] ?? null);
   });
   say($("shadows-about"), shown.length > 1
-    ? "Shadows learn from the same rows, and answer nobody. Promoting one swaps it with the live learner."
+    ? "Shadows learn from the same rows, but do not answer requests. Promoting one swaps it with the live learner."
     : "No shadow learns along.");
 }
 

@@ -68,7 +68,6 @@ class Shown(NamedTuple):
         return [(each.kind, each.title, _text(each.body, each.kind)) for each in found]
 
     def answers(self) -> list[tuple[str, str, str]]:
-        """The same of answers."""
         return [
             (each.answer_kind, each.title, _text(each.answer, each.answer_kind))
             for each in openapi.examples_of(self.route)

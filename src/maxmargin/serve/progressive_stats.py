@@ -65,7 +65,6 @@ class ProgressiveStats(Tally, kw_only=True, forbid_unknown_fields=False):
 
     @classmethod
     def of(cls, classes: int) -> ProgressiveStats:
-        """Before any row, for so many classes."""
         return cls(counts=np.zeros(classes, dtype=np.int64))
 
     def __post_init__(self) -> None:

@@ -114,7 +114,6 @@ class Models:
             service.start()
 
     def stop(self) -> None:
-        """Take nothing more."""
         for service in self.services.values():
             service.stop()
 

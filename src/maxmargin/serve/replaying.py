@@ -78,7 +78,6 @@ class Replay:
                 self._teach([lesson])
 
     def report(self) -> dict[str, Any]:
-        """What came of it, in JSON's types."""
         stats = self.scored.stats
         return {
             "algorithm": self.scored.algorithm,

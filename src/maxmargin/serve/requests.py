@@ -167,7 +167,6 @@ def _learn_lines(model: ServedModel, body: bytes) -> Learn:
 
 
 def label_task(model: ServedModel, kind: str, body: bytes) -> Label:
-    """The task of ``POST /label``."""
     if kind == ARROW:
         raise HTTPError(415, f"labels come as {JSON} or {NDJSON}.")
     most = model.limits.rows

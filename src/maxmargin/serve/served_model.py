@@ -163,7 +163,11 @@ class ServedModel:
             self.sequence += 1
             yield Outcome(self.sequence, unprocessable(why))
             return
-        self._watch(lessons)
+        codes = np.array([self.codes[label] for lesson in lessons for label in lesson.labels])
+        try:
+            self.drift.add(joined(lessons), codes, self.rows, self.live.learner)
+        except MemoryError as error:
+            raise HalfLearned(f"there was no memory to look for drift: {error}") from error
         for name, shadow in self.shadows.items():
             try:
                 shadow.refused += count_refused(shadow, lessons)
@@ -176,14 +180,6 @@ class ServedModel:
         wrong = [lesson.answer != self.codes[lesson.labels[0]] for lesson in answered]
         self.answers.count(np.array(wrong, dtype=bool))
         yield from outcomes
-
-    def _watch(self, lessons: list[Lesson]) -> None:
-        """Look for drift in lessons that the live learner has learned."""
-        codes = np.array([self.codes[label] for lesson in lessons for label in lesson.labels])
-        try:
-            self.drift.add(joined(lessons), codes, self.rows, self.live.learner)
-        except MemoryError as error:
-            raise HalfLearned(f"there was no memory to look for drift: {error}") from error
 
     def _count(self, lesson: Lesson) -> int:
         """Count a lesson that was learned, and remember its ids; its number."""
@@ -268,7 +264,6 @@ class ServedModel:
         return ScoredLearner(learner, self.classes, schema=self.live.schema_of_raw())
 
     def columns(self) -> int:
-        """The number of columns of the live learner."""
         learner = self.live.learner
         return int(learner.n_features_in_) if learner.__sklearn_is_fitted__() else 0
 

@@ -121,16 +121,17 @@ class Service:
         """The answer to a task; a `HTTPError` if it is refused."""
         task.loop = asyncio.get_running_loop()
         task.future = task.loop.create_future()
-        self._enqueue(task)
+        self.enqueue(task)
         return await task.future
 
     def ask_and_wait(self, task: Task) -> Any:
         """The same for threads."""
         task.future = concurrent.futures.Future()
-        self._enqueue(task)
+        self.enqueue(task)
         return task.future.result()
 
-    def _enqueue(self, task: Task) -> None:
+    def enqueue(self, task: Task) -> None:
+        """Let a task wait for its turn; its future gets the answer."""
         limits = self.limits
         with self._wake:
             if self.status != READY:
@@ -189,14 +190,17 @@ class Service:
                     self._at_work = tasks
                     self._work(tasks)
                 if self._is_snapshot_due():
-                    self._snapshot()
+                    self.write_snapshot()
             self._finish()
         except Exception as error:
             self.failure = error
             self.status = FAILED
             self.recovered.set()
             logger.error("%s: %s", self.name, error)
-            self._refuse_all(self.not_ready())
+            with self._wake:
+                tasks, self._queued_bytes = [*self._at_work, *self._queue], 0
+                self._queue.clear()
+            _deliver([(task, self.not_ready()) for task in tasks])
             if self._on_failure is not None:
                 self._on_failure()
         finally:
@@ -261,7 +265,6 @@ class Service:
             return taken
 
     def _work(self, tasks: list[Task]) -> None:
-        """Write, learn, answer."""
         answers: list[tuple[Task, Any]] = []
         planned: list[tuple[Task, int]] = []
         # A log that is replayed with more memory must lose the same shadows.
@@ -345,7 +348,7 @@ class Service:
             or events >= limits.snapshot_events
         )
 
-    def _snapshot(self) -> None:
+    def write_snapshot(self) -> None:
         """Write one, and drop what it has made needless; a full disk is no reason to stop."""
         try:
             self._file.replace(self.model.content())
@@ -362,14 +365,8 @@ class Service:
 
     def _finish(self) -> None:
         if self.model.sequence != self.snapshot_sequence:
-            self._snapshot()
+            self.write_snapshot()
         self.status = STOPPED
-
-    def _refuse_all(self, refusal: HTTPError) -> None:
-        with self._wake:
-            tasks, self._queued_bytes = [*self._at_work, *self._queue], 0
-            self._queue.clear()
-        _deliver([(task, refusal) for task in tasks])
 
 
 def make_private(folder: Path) -> None:

@@ -77,9 +77,9 @@ class Snapshot(msgspec.Struct, kw_only=True, eq=False):
     @classmethod
     def of(cls, content: dict[str, Any]) -> Snapshot:
         """The content of a file, checked; a ValueError says what is wrong."""
-        return msgspec.convert(content, cls, dec_hook=_copied)
 
+        def copied(kind: type, value: object) -> object:
+            """Arrays of a file share its buffer, which is not kept for a part of it."""
+            return value.copy() if isinstance(value, np.ndarray) else value
 
-def _copied(kind: type, value: object) -> object:
-    """Copy an array: those of a file share its buffer, which is not kept for a part of it."""
-    return value.copy() if isinstance(value, np.ndarray) else value
+        return msgspec.convert(content, cls, dec_hook=copied)

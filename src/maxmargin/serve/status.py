@@ -55,7 +55,6 @@ class Report:
         self._looked: tuple[float, int, dict[str, Any]] = (-math.inf, -1, {})
 
     def state(self) -> dict[str, Any]:
-        """A `bodies.State`."""
         service, model = self.service, self.service.model
         live, stats = model.live, model.live.stats
         events, rows = self.rates.at(model.events, model.rows)
@@ -185,7 +184,8 @@ def look(live: ScoredLearner, labels: list[Any]) -> dict[str, Any]:
     learner = live.learner
     if not learner.__sklearn_is_fitted__():
         return {"n_features": None, "columns": [], "certificate": None, "largest_weights": []}
-    names = names_of(learner)
+    named = getattr(learner, "feature_names_in_", None)
+    names = list(getattr(learner, "columns_", ()) if named is None else named)
     recipe = recipe_of(learner)
     shown_names = names if recipe is None else [column["name"] for column in recipe.columns_]
     return {
@@ -194,13 +194,6 @@ def look(live: ScoredLearner, labels: list[Any]) -> dict[str, Any]:
         "certificate": certificate_of(learner),
         "largest_weights": largest_weights(learner, names, labels),
     }
-
-
-def names_of(learner: OnlineClassifier) -> list[Any]:
-    names = getattr(learner, "feature_names_in_", None)
-    if names is not None:
-        return list(names)
-    return list(getattr(learner, "columns_", ()))
 
 
 def certificate_of(learner: OnlineClassifier) -> dict[str, Any] | None:

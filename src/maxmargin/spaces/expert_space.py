@@ -210,7 +210,7 @@ class ExpertSpace(NamedTuple):
     def output(self, rows, i, c):
         """The log-odds of the positive class of problem ``c``."""
         self.columns.predict_row(rows, i, c, self.outputs)
-        return self.mixture.log_odds_of(c, self.outputs, self.chances)
+        return self.mixture.log_odds_of(c, self.outputs, self.chances, self.outputs.size)
 
     def aim(self, rows, i, c, y, f, xx):
         """Measure the row for each expert, in peaks that include it; it is always learned from."""
@@ -227,13 +227,16 @@ class ExpertSpace(NamedTuple):
         return y * f, 1.0
 
     def decide(self, rule, trial, c):
+        return self.ask_experts(rule, trial, c, self.outputs.size)
+
+    def ask_experts(self, rule, trial, c, awake):
         """Ask the rule of each expert, and let the mixture learn from what they predicted."""
         for e in range(self.outputs.size):
             margin, length = self.leads[e], self.lengths[e]
             own = Trial(margin, 0.0, length, length, trial.t, trial.k, trial.weight)
             self.steps[e], self.precision_gains[e] = rule.answer(e, own)
         self.mixture.judge_label(
-            c, self.label_sign[0], self.outputs, self.chances, trial.weight, trial.t
+            c, self.label_sign[0], self.outputs, self.chances, trial.weight, trial.t, awake
         )
         return 1.0, 1.0
 
@@ -250,5 +253,5 @@ class ExpertSpace(NamedTuple):
 
 
 bridge("add_products", "predict_row", "add_lengths", "measure_row")
-bridge("confident_part", "rooted_part", "push_experts", "push_all_experts")
+bridge("confident_part", "rooted_part", "push_experts", "push_all_experts", "ask_experts")
 bridge("take_in_row", "widen_experts", inline=False)

@@ -7,6 +7,7 @@ import inspect
 import io
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,17 +61,12 @@ SUFFIXES = {
     ".npy": "numpy",
     ".npz": "numpy",
 }
-# Where the sources are: each is imported when it is needed, with the libraries that it needs.
+# Where the sources are: each is imported when it is needed, with the libraries that it needs. All
+# other kinds are tables.
 SOURCES = {
     "svmlight": ("svmlight", "SvmlightSource"),
-    "csv": ("tables", "CsvSource"),
-    "parquet": ("tables", "ParquetSource"),
-    "arrow": ("tables", "ArrowSource"),
     "numpy": ("arrays", "ArraySource"),
-    "frame": ("tables", "FrameSource"),
-    "batches": ("tables", "BatchesSource"),
     "iterator": ("iterators", "IteratorSource"),
-    "dicts": ("tables", "DictSource"),
 }
 # Names of what is not read.
 JSON = (".json", ".jsonl", ".ndjson")
@@ -124,10 +120,6 @@ def open(
           ``header``, ``delimiter``, ``encoding`` and ``decimal``;
         - text: ``on_error`` ("raise", or "skip" to skip and count unreadable rows).
 
-    Returns
-    -------
-    Source
-
     Examples
     --------
     >>> import io
@@ -152,8 +144,7 @@ def open(
     if isinstance(source, str | os.PathLike):
         source = opened(source)
     kind, source = _kind_of(source, format, family, recipe, options)
-    module, name = SOURCES[kind]
-    is_table = module == "tables"
+    is_table = kind not in SOURCES
     _check_family(source, family, is_table)
     files = _files_of(source, kind, options)
     if kind == "numpy" and isinstance(source, LocalFile):
@@ -169,7 +160,9 @@ def open(
         raise OptionError(
             "The labels of a table are one of its columns: name it by ", Option("label", ""), "."
         )
+    module, name = SOURCES.get(kind, ("tables", "TableSource"))
     make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    make = partial(make, format=kind) if is_table else make
     takes = inspect.signature(make).parameters
     if unknown := [name for name in given if name not in takes]:
         raise OptionError(Option(unknown[0]), f" is not an option of {kind} sources.")
@@ -186,7 +179,7 @@ def open(
 def _kind_of(
     source: Any, format: str | None, family: str | None, recipe: Any, options: dict[str, Any]
 ) -> tuple[str, Any]:
-    """The kind of source that reads ``source``, a key of `SOURCES`, and what it reads."""
+    """The kind of source that reads ``source``, and what it reads."""
     if isinstance(source, Folder):
         if format not in (None, "parquet"):
             raise ValueError(f"{source}: only Parquet files are read many at a time, not {format}.")
@@ -234,11 +227,9 @@ def _check_family(source: Any, family: str | None, is_table: bool) -> None:
 
 def _files_of(source: Any, kind: str, options: dict[str, Any]) -> Sequence[Stored]:
     """The files behind a source, which must not change while they are read."""
-    files: list[Stored] = []
+    files = [source] if isinstance(source, Stored) else []
     if isinstance(source, Folder):
         files = list(source.stored)
-    elif isinstance(source, Stored):
-        files = [source]
     if kind == "numpy":
         if files and not isinstance(source, LocalFile):
             raise StreamError(

@@ -68,7 +68,9 @@ class Address:
             except (StreamError, ImportError):
                 raise
             except Exception as error:
-                cause = _cause(error)
+                # For HTTP, fsspec raises FileNotFoundError whatever the cause is.
+                is_not_there = isinstance(error, FileNotFoundError)
+                cause = (is_not_there and error.__cause__) or error
             # Raised here, errors have no cause whose message may have credentials.
             if not _may_pass(cause):
                 raise self._error(cause, at, self.message_of(cause))
@@ -96,12 +98,10 @@ class Address:
 
 
 def is_address(place: Any) -> bool:
-    """Is it one, and not a path?"""
     return isinstance(place, str) and ADDRESS.match(place) is not None
 
 
 def is_web(files: Any) -> bool:
-    """Is it the file system of HTTP?"""
     protocols = files.protocol
     return "http" in ((protocols,) if isinstance(protocols, str) else protocols)
 
@@ -136,19 +136,12 @@ def _parted(link: str) -> tuple[str, list[str]]:
     return name, [user, user.partition(":")[2], *asked, *values]
 
 
-def _cause(error: Exception) -> BaseException:
-    """The cause of an error; for HTTP, fsspec raises FileNotFoundError for all of them."""
-    is_not_there = isinstance(error, FileNotFoundError)
-    return error.__cause__ if is_not_there and error.__cause__ is not None else error
-
-
 def _status(error: BaseException) -> int | None:
     status = getattr(error, "status", None)
     return status if isinstance(status, int) else None
 
 
 def _may_pass(error: BaseException) -> bool:
-    status = _status(error)
-    if status is not None:
-        return not 400 <= status < 500 or status in SOON_OVER
-    return not isinstance(error, HOPELESS)
+    if (status := _status(error)) is None:
+        return not isinstance(error, HOPELESS)
+    return not 400 <= status < 500 or status in SOON_OVER

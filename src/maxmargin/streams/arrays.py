@@ -42,16 +42,9 @@ WEIGHTS = ("weight", "sample_weight")
 class ArraySource(Source):
     """Rows of an array or of a CSR matrix; blocks are views of it, or read from its file.
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n_rows, n_features), or path
-        A file .npy, or .npz with arrays "X" and perhaps "y" and "weight" (or "sample_weight"), or
-        with a sparse matrix as `scipy.sparse.save_npz` writes it. What is not compressed is read
-        block by block.
-    y : array of shape (n_rows,) or path of a file .npy, default=None
-    weight : array of shape (n_rows,) or path of a file .npy, default=None
-    block_size : int
-        Bytes of a block, about.
+    A file is .npy, or .npz with arrays "X" and perhaps "y" and "weight" (or "sample_weight"), or
+    with a sparse matrix as `scipy.sparse.save_npz` writes it. What is not compressed is read block
+    by block. ``y`` and ``weight`` may be paths of files .npy, too.
     """
 
     def __init__(
@@ -75,11 +68,7 @@ class ArraySource(Source):
         self._check()
         rows = self._X.shape[0]
         self._weight = None if weight is None else check_weight_array(weight, rows, self.name)
-        if sparse.issparse(self._X):
-            parts = (self._X.data, self._X.indices, self._X.indptr)
-            self.total = sum(part.nbytes for part in parts)
-        else:
-            self.total = self._X.nbytes
+        self.total = sum(part.nbytes for part in _arrays(self._X))
 
     def _read(self, path: Path) -> tuple[Any, Any, Any]:
         is_array = _is_array(path)
@@ -94,11 +83,8 @@ class ArraySource(Source):
             raise
         except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
             raise StreamError(f"{path}: {error}") from error
-        each: Any
-        for each in found:
-            parts = (each.data, each.indices, each.indptr) if sparse.issparse(each) else (each,)
-            roots = [_root(part) for part in parts if part is not None]
-            self._maps += [root for root in roots if isinstance(root, np.memmap)]
+        roots = (_root(part) for each in found if each is not None for part in _arrays(each))
+        self._maps += [root for root in roots if isinstance(root, np.memmap)]
         return found
 
     def _loaded(self, part: np.ndarray) -> np.ndarray:
@@ -254,19 +240,17 @@ class Archive:
         return self._array(names[0]) if names else None
 
     def _array(self, name: str) -> np.ndarray:
-        info = self._members[name]
+        info, format = self._members[name], np.lib.format
         with self._zip.open(info) as member:
             if info.compress_type != zipfile.ZIP_STORED:
-                return np.lib.format.read_array(member, allow_pickle=False)
-            version = np.lib.format.read_magic(member)
-            if version == (1, 0):
-                shape, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
-            else:
-                shape, by_columns, dtype = np.lib.format.read_array_header_2_0(member)
+                return format.read_array(member, allow_pickle=False)
+            is_first = format.read_magic(member) == (1, 0)
+            read = format.read_array_header_1_0 if is_first else format.read_array_header_2_0
+            shape, by_columns, dtype = read(member)
             header = member.tell()
         if dtype.hasobject or 0 in shape or not shape:
             with self._zip.open(info) as member:
-                return np.lib.format.read_array(member, allow_pickle=False)
+                return format.read_array(member, allow_pickle=False)
         offset = self._offset(info) + header
         array = np.memmap(self._path, dtype, "r", offset, shape[::-1] if by_columns else shape)
         return array.T if by_columns else array
@@ -303,11 +287,14 @@ def _floats(values: np.ndarray) -> np.ndarray:
     return values if kept else values.astype(np.float64)
 
 
+def _arrays(X: Any) -> list[Any]:
+    """The arrays that an array or a CSR matrix is made of."""
+    return [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
+
+
 def content_of(block: Block) -> bytes:
     """All values of a block, to know it again."""
-    parts = (
-        [block.X.data, block.X.indices, block.X.indptr] if sparse.issparse(block.X) else [block.X]
-    )
+    parts = _arrays(block.X)
     if block.y is not None:
         parts.append(np.asarray(block.y, np.str_) if block.y.dtype == object else block.y)
     if block.weight is not None:

@@ -57,17 +57,21 @@ def kind_of(column_type: Any) -> str | None:
     types = arrow("pyarrow.types")
     if types.is_boolean(column_type):
         return "boolean"
-    if any(
-        is_such(column_type)
-        for is_such in (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-    ):
+    if is_numeric(column_type) or types.is_null(column_type):
         return "number"
-    if any(
-        is_such(column_type)
-        for is_such in (types.is_dictionary, types.is_string, types.is_large_string)
-    ):
-        return "text"
-    return "text" if str(column_type) == "string_view" else None
+    return "text" if types.is_dictionary(column_type) or is_string(column_type) else None
+
+
+def is_numeric(column_type: Any) -> bool:
+    types = arrow("pyarrow.types")
+    numeric = (types.is_integer, types.is_floating, types.is_decimal)
+    return any(is_such(column_type) for is_such in numeric)
+
+
+def is_string(column_type: Any) -> bool:
+    types = arrow("pyarrow.types")
+    is_usual = types.is_string(column_type) or types.is_large_string(column_type)
+    return is_usual or str(column_type) == "string_view"
 
 
 def numbers_of(column: Any) -> np.ndarray:

@@ -72,7 +72,6 @@ class Batches:
 
 
 def gives_batches(source: Any) -> bool:
-    """Can it be read so?"""
     names = ("__arrow_c_stream__", "collect_batches", "scanner")
     return any(hasattr(source, name) for name in names) or _is_of_hugging_face(source)
 

@@ -18,7 +18,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils import murmurhash3_32
 
-from maxmargin.streams.arrow import WRITTEN, arrow, as_text, coded, numbers_of
+from maxmargin.streams.arrow import (
+    WRITTEN,
+    arrow,
+    as_text,
+    coded,
+    is_string,
+    kind_of,
+    numbers_of,
+)
 from maxmargin.streams.csv_text import FALSE, MISSING, TRUE
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
@@ -124,7 +132,7 @@ class Number(Column):
 
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         if not is_text(column):
-            return Values(None, numbers_of(_of_numbers(column)))
+            return Values(None, _numbers(column))
         numbers, bad = written_numbers(column, self.decimal, na)
         missing, large = np.isnan(numbers) & ~bad, np.abs(numbers) > LARGEST_NUMBER
         return Values(missing, numbers, bad=bad | large)
@@ -141,7 +149,7 @@ class Boolean(Column):
 
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         if not is_text(column):
-            numbers = numbers_of(_of_numbers(column))
+            numbers = _numbers(column)
             missing = np.isnan(numbers)
             return Values(missing, numbers, bad=~((numbers == 0.0) | (numbers == 1.0) | missing))
         codes, texts = coded(column)
@@ -272,8 +280,7 @@ def naming(name: str, column: Any) -> Iterator[None]:
 
 def values_of(each: Column, table: Any, na: Sequence[str] = MISSING) -> Values:
     """What a column of a table says."""
-    column = table[each.name]
-    with naming(each.name, column):
+    with naming(each.name, column := table[each.name]):
         return each.read(decoded(column), na)
 
 
@@ -283,22 +290,17 @@ def decoded(column: Any) -> Any:
     return column.cast(column.type.value_type) if is_coded else column
 
 
-def _of_numbers(column: Any) -> Any:
-    types = arrow("pyarrow.types")
-    known = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
-    if not any(is_such(column.type) for is_such in known):
+def _numbers(column: Any) -> np.ndarray:
+    if kind_of(column.type) not in ("number", "boolean"):
         raise arrow().ArrowInvalid(f"values of type {column.type} are not numbers")
-    return column
+    return numbers_of(column)
 
 
 def is_text(column: Any) -> bool:
-    types = arrow("pyarrow.types")
-    kind = column.type
+    types, kind = arrow("pyarrow.types"), column.type
     if types.is_primitive(kind):  # numbers, nearly always, and quick to see
         return False
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
+    return is_string(kind.value_type if types.is_dictionary(kind) else kind)
 
 
 def _words_of(column: Any, na: Collection[str]) -> tuple[np.ndarray, list[str]]:
@@ -365,7 +367,10 @@ def dates_of(
     times, fine = _whole(found), found.is_valid().to_numpy(zero_copy_only=False)
     is_early = pc.less_equal(pc.day(found), DAYS_TOO_LATE).fill_null(False)
     for k in np.flatnonzero(is_early.to_numpy(zero_copy_only=False)).tolist():
-        fine[k] = _is_date(texts[k].as_py(), format)
+        try:
+            time.strptime(texts[k].as_py(), format)
+        except ValueError:
+            fine[k] = False
     bad = ~fine & ~missing
     if bad.any():
         usual, are_usual = _usual_dates(texts)
@@ -394,14 +399,6 @@ def _usual_dates(texts: Any) -> tuple[np.ndarray, np.ndarray]:
     return _whole(times), fine.to_numpy(zero_copy_only=False)
 
 
-def _is_date(text: str, format: str) -> bool:
-    try:
-        time.strptime(text, format)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_missing(texts: Any, na: Sequence[str]) -> np.ndarray:
     pa, pc = arrow(), arrow("pyarrow.compute")
     missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(na, texts.type)))
@@ -424,5 +421,4 @@ def _chunk(column: Any) -> Any:
 
 
 def _whole(times: Any) -> np.ndarray:
-    pa = arrow()
-    return times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return times.cast(arrow().int64()).fill_null(0).to_numpy(zero_copy_only=False)

@@ -62,7 +62,6 @@ class ColumnarReader:
         return {field.name: kind_of(field.type) for field in self._schema}
 
     def pieces(self, start: Position, kinds: Mapping[str, str]) -> Generator[Piece, None, None]:
-        """The columns of ``kinds`` as tables."""
         rows = max(1, self._block_size // (NUMBER_SIZE * max(1, len(kinds))))
         row = start.offset
         with as_stream_errors(self.name):

@@ -68,9 +68,8 @@ def _means_damage(error: Exception) -> bool:
     """Is it what was compressed that cannot be read, and not the disk?"""
     if isinstance(error, OSError):  # bzip2 raises it without a number
         return error.errno is None
-    if isinstance(error, EOFError | zlib.error | lzma.LZMAError):
-        return True
-    return type(error).__module__.split(".")[0] in ("zstandard", "zstd", "compression")
+    is_of_zstd = type(error).__module__.split(".")[0] in ("zstandard", "zstd", "compression")
+    return is_of_zstd or isinstance(error, EOFError | zlib.error | lzma.LZMAError)
 
 
 class Inflated:
@@ -122,10 +121,7 @@ SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 def opener_of(head: bytes) -> Callable[[Any], Any] | None:
     """What to open a file with that begins with ``head``; None if it is not compressed."""
-    for magic, opener in OPENERS.items():
-        if head.startswith(magic):
-            return opener
-    return None
+    return next((each for magic, each in OPENERS.items() if head.startswith(magic)), None)
 
 
 def plain_suffix(path: PurePath) -> str:

@@ -82,7 +82,8 @@ def tidy(text: bytes, delimiter: str) -> tuple[bytes, int] | None:
         text = text.replace(b"\r\n", NEWLINE)
         if RETURN in text:  # line ends that were translated twice
             text = RETURNS.sub(NEWLINE, text)
-        return None if RETURN in text else (text, _count(_places_in(text, NEWLINE)))
+        newlines = _places(np.frombuffer(text, np.uint8), NEWLINE)
+        return None if RETURN in text else (text, _count(newlines))
     letters = np.frombuffer(text, np.uint8)
     quotes = _places(letters, QUOTE)
     if quotes.size % 2 or not quotes_are_sound(letters, quotes, delimiter):
@@ -116,10 +117,6 @@ def outside_of_quotes(row: bytes, letter: str | bytes) -> np.ndarray:
     """The places of a letter in a sound row where it is not inside of quotes."""
     letters = np.frombuffer(row, np.uint8)
     return _outside(_places(letters, QUOTE), _places(letters, letter))
-
-
-def _places_in(text: bytes, letter: bytes) -> np.ndarray:
-    return _places(np.frombuffer(text, np.uint8), letter)
 
 
 def _places(letters: np.ndarray, letter: str | bytes) -> np.ndarray:

@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,14 +157,13 @@ class CsvReader:
         first = Chunk(b"", 0, 0)
         try:
             first = next(chunks, first)
-            while self._ends(first.text).size == 1 and (more := next(chunks, None)):
+            while ends_of_rows(first.text, self._delimiter).size == 1:
+                if (more := next(chunks, None)) is None:
+                    break
                 first = more._replace(text=first.text + more.text)
         except LongLine as error:
             raise self._too_long(error, first.text.count(NEWLINE)) from None
         return first
-
-    def _ends(self, text: bytes) -> np.ndarray:
-        return ends_of_rows(text, self._delimiter)
 
     def _too_long(self, error: LongLine, before: int) -> StreamError:
         """The error for a row behind so many lines, which goes on too long."""
@@ -178,8 +177,7 @@ class CsvReader:
         )
 
     def _header_of(self, head: bytes, has_names: bool | None) -> Header:
-        ends = self._ends(head)
-        raw = head[: ends[0]] if ends.size else head
+        raw = head[: end_of_row(head, True, self._delimiter) or len(head)]
         if len(raw) > LONGEST_HEADER:
             raise LongLine(LONGEST_HEADER, raw).at(self.name, 1)
         row = self._letters.as_utf8(raw).rstrip(b"\r\n")
@@ -264,7 +262,7 @@ class CsvReader:
     def _rows_of(self, text: bytes, before: int) -> Iterator[tuple[bytes, int]]:
         """Rows that are not empty, without what ends them, and the lines before each."""
         begin = 0
-        for end in chain(self._ends(text).tolist(), [len(text)]):
+        for end in chain(ends_of_rows(text, self._delimiter).tolist(), [len(text)]):
             row = self._letters.as_utf8(text[begin:end])
             if bare := row.rstrip(b"\r\n"):
                 yield bare, before
@@ -273,7 +271,6 @@ class CsvReader:
     def pieces(
         self, start: Position, kinds: Mapping[str, str]
     ) -> Generator[NumberedChunk, None, None]:
-        """Text, to be read by `read`."""
         offset = max(start.offset, self._header.size)
         line = max(start.line, self._header.lines)
         try:
@@ -298,7 +295,6 @@ class CsvReader:
             yield from self._whole_rows(text, self._block_size, offset)
 
     def read(self, chunk: NumberedChunk, kinds: Mapping[str, str]) -> Piece:
-        """The columns of ``kinds`` as a table."""
         tables, lost, error = self._tables(chunk.text, None, kinds, chunk.first_line)
 
         def place(number: int) -> str:
@@ -320,7 +316,7 @@ class CsvReader:
         if table is not None:
             return [table], [], None
         if ends is None:
-            ends = self._ends(text)
+            ends = ends_of_rows(text, self._delimiter)
         if ends.size > FEW_ROWS:
             half = ends.size // 2
             cut = int(ends[half - 1])
@@ -437,7 +433,9 @@ class CsvReader:
         if QUOTE in row and (opened := walk(row, self._delimiter).opened) >= 0:
             line = before + 1 + row.count(NEWLINE, 0, opened)
             return (f"line {line}: a quote is opened here, and never closed",)
-        if QUOTE in row and not has_sound_quotes(row, self._delimiter):
+        letters = np.frombuffer(row, np.uint8)
+        quotes = np.flatnonzero(letters == ord(QUOTE))
+        if quotes.size % 2 or not quotes_are_sound(letters, quotes, self._delimiter):
             misplaced = "there is a quote that is not around a value"
             return (f"{where}: {misplaced}{_extent(row, before)}",)
         if RETURN in row and outside_of_quotes(row, RETURN).size:
@@ -448,10 +446,10 @@ class CsvReader:
         """The fields of a sound row."""
         if QUOTE not in row:
             return row.decode().split(self._delimiter)
-        ends = [*outside_of_quotes(row, self._delimiter).tolist(), len(row)]
-        begins = [0, *(end + 1 for end in ends)]
+        ends = [-1, *outside_of_quotes(row, self._delimiter).tolist(), len(row)]
+        fields = [row[begin + 1 : end].decode() for begin, end in pairwise(ends)]
         return [
-            _unquoted(row[begin:end].decode()) for begin, end in zip(begins, ends, strict=False)
+            field[1:-1].replace('""', '"') if field.startswith('"') else field for field in fields
         ]
 
     def _fields(self, row: bytes) -> int:
@@ -467,13 +465,6 @@ class CsvReader:
         return identity_of_file(io.BytesIO(first), len(first))
 
 
-def has_sound_quotes(row: bytes, delimiter: str) -> bool:
-    """Are they around values, and doubled within?"""
-    letters = np.frombuffer(row, np.uint8)
-    quotes = np.flatnonzero(letters == ord(QUOTE))
-    return quotes.size % 2 == 0 and quotes_are_sound(letters, quotes, delimiter)
-
-
 def _extent(row: bytes, before: int) -> str:
     """A hint for a row of many lines, where a closing quote may be missing."""
     more = row.count(NEWLINE)
@@ -483,10 +474,6 @@ def _extent(row: bytes, before: int) -> str:
 def _quoted(field: str, delimiter: str) -> str:
     doubled = field.replace('"', '""')
     return f'"{doubled}"' if any(mark in field for mark in ('"', "\n", "\r", delimiter)) else field
-
-
-def _unquoted(field: str) -> str:
-    return field[1:-1].replace('""', '"') if field.startswith('"') else field
 
 
 def remedies(name: str, value: str) -> Message:
@@ -527,8 +514,6 @@ def _is_number(value: str, decimal: str) -> bool:
 
 
 def _fits(value: str, kind: str, decimal: str) -> bool:
-    if kind == "text":
-        return True
     if kind == "boolean":
         return value in TRUE or value in FALSE
-    return _is_number(value, decimal)
+    return kind == "text" or _is_number(value, decimal)

@@ -69,15 +69,12 @@ class DictReader:
     def read(self, raw: tuple[int, list[Any]], kinds: Mapping[str, str]) -> Piece:
         begin, items = raw
         triples = [self._item(item, begin + k) for k, item in enumerate(items, 1)]
-        columns = {}
-        for name, kind in kinds.items():
-            if name == LABEL:
-                values = [label for _, label, _ in triples]
-            elif name == WEIGHT_COLUMN:
-                values = [weight for _, _, weight in triples]
-            else:
-                values = [row.get(name) for row, _, _ in triples]
-            columns[name] = column_of(name, values, kind)
+        rows, labels, weights = zip(*triples, strict=True)
+        beside = {LABEL: list(labels), WEIGHT_COLUMN: list(weights)}
+        columns = {
+            name: column_of(name, beside.get(name) or [row.get(name) for row in rows], kind)
+            for name, kind in kinds.items()
+        }
         end = begin + len(items)
         return Piece(arrow().table(columns), end, 0, 0, (), place_behind(begin))
 

@@ -96,7 +96,6 @@ class Folder(NamedTuple):
 
 
 def change_of_size(before: int, after: int) -> str:
-    """For messages."""
     return f"its size was {before:,} bytes and is now {after:,}"
 
 

@@ -59,14 +59,12 @@ class FrameReader:
             yield range(row, min(row + rows, len(self._frame)))
 
     def read(self, rows: range, kinds: Mapping[str, str]) -> Piece:
-        """The columns of ``kinds`` as a table."""
         with as_stream_errors(self.name):
             table = self._frame[rows.start : rows.stop].select(*kinds).to_arrow()
         done = int((self.total or 0) * rows.stop / len(self._frame))
         return Piece(table, rows.stop, 0, done, (), place_behind(rows.start))
 
     def whole(self) -> Any:
-        """All of it as one table."""
         with as_stream_errors(self.name):
             return self._frame.to_arrow().select(self._frame.columns)  # without an index
 

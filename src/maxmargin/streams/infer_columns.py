@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.arrow import arrow, coded
+from maxmargin.streams.arrow import arrow, coded, is_numeric
 from maxmargin.streams.column_kinds import (
     ISO_FORMAT,
     SECONDS_A_DAY,
@@ -95,7 +95,6 @@ def found(name: str, column: Any, labels: np.ndarray | None, choices: Choices) -
 
 
 def check_format(name: str, format: str) -> None:
-    """Raise unless dates can be written and read so."""
     try:
         datetime.strptime(datetime(2001, 2, 3).strftime(format), format)
     except ValueError:
@@ -173,8 +172,7 @@ class Sample:
                 return self.taken_for("boolean")
             if types.is_temporal(kind) and not types.is_time(kind) and not types.is_duration(kind):
                 return self.taken_for("date")
-            numeric = (types.is_integer, types.is_floating, types.is_decimal)
-            if not any(is_such(kind) for is_such in numeric):
+            if not is_numeric(kind):
                 note = "empty" if types.is_null(kind) else f"of the type {kind}, which is not read"
                 return Found(self.name, None, False, note)
             return self._dropped_if_counting("number")
@@ -212,9 +210,8 @@ class Sample:
         if known.size < ENOUGH_NAMES or not is_whole or np.unique(known).size < known.size:
             return taken
         counts = bool((np.diff(known) == 1.0).all())
-        if counts or ID.search(self.name):
-            return Found(self.name, None, False, IDENTIFIER)
-        return taken
+        is_identifier = counts or ID.search(self.name)
+        return Found(self.name, None, False, IDENTIFIER) if is_identifier else taken
 
     def _names_or_sentences(self) -> Found:
         codes, count = self.codes()
@@ -259,14 +256,11 @@ class Sample:
             return Text(name, choices.bits, choices.seed)
         if kind == "date":
             return self._date(format)
-        return Category(name, self._capacity(), hashed=choices.hashes or kind == "hashed")
-
-    def _capacity(self) -> int:
-        """Twice as many values as there are, and some more; the most if there are few rows."""
-        codes, count = self.codes()
-        if codes.size < ENOUGH_ROWS:
-            return self.choices.most
-        return min(self.choices.most, 2 * count + MORE_VALUES)
+        # Twice as many values as there are, and some more; the most if there are few rows.
+        (codes, count), capacity = self.codes(), choices.most
+        if codes.size >= ENOUGH_ROWS:
+            capacity = min(capacity, 2 * count + MORE_VALUES)
+        return Category(name, capacity, hashed=choices.hashes or kind == "hashed")
 
     def _date(self, format: str) -> Date:
         format = format or (self.is_text and self._date_format()) or ISO_FORMAT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from numbers import Real
 from typing import Any
@@ -39,19 +40,12 @@ class IteratorSource(Source):
     It is read in the thread that asks for blocks: some iterators, such as cursors of data bases,
     do not work in any other.
 
-    Parameters
-    ----------
-    rows : iterable
-        Of pairs (X, y) of a block, X perhaps on a GPU, y being None without labels; or of pairs of
-        a row as a dict and its label, or of dicts alone. A third item behind these two is the
-        weight of each row of the block, or of the row. A number in a dict is an entry of the column
-        of its name; text is an entry 1 of the column "name=text". If ``iter(rows)`` starts anew
-        each time, as with a list, the source can be read more than once.
-    columns : list of str, default=None
-        The columns of dicts; other names are left out. By default all, in the order in which they
-        appear.
-    block_size : int
-        Bytes of a block of dicts, about, which has at most 1024 of them.
+    ``rows`` are pairs (X, y) of a block, X perhaps on a GPU, y being None without labels; or pairs
+    of a row as a dict and its label, or dicts alone. A third item is the weight of each row of the
+    block, or of the row. A number in a dict is an entry of the column of its name; text is an entry
+    1 of the column "name=text". If ``iter(rows)`` starts anew each time, as with a list, the source
+    can be read more than once. Names of dicts that are not among ``columns`` are left out; by
+    default all names are columns, in the order in which they appear.
     """
 
     def __init__(
@@ -140,20 +134,15 @@ class IteratorSource(Source):
             X, y, weight = (*item, None)[:3]
             X = X.tocsr() if sparse.issparse(X) else X if is_on_device(X) else np.asarray(X)
             y = None if y is None else np.asarray(y.get() if is_on_device(y) else y)
+            trouble = ""
             if X.ndim != 2 or X.dtype.kind not in "fiub":
-                raise StreamError(
-                    f"{self.name}, block {number}: expected numbers in two dimensions, "
-                    f"found {X.dtype} in {X.ndim}."
-                )
-            if y is not None and y.shape != X.shape[:1]:
-                raise StreamError(
-                    f"{self.name}, block {number}: {X.shape[0]} rows, "
-                    f"but labels of shape {y.shape}."
-                )
-            if width not in (None, X.shape[1]):
-                raise StreamError(
-                    f"{self.name}, block {number}: {X.shape[1]} columns, expected {width}."
-                )
+                trouble = f"expected numbers in two dimensions, found {X.dtype} in {X.ndim}"
+            elif y is not None and y.shape != X.shape[:1]:
+                trouble = f"{X.shape[0]} rows, but labels of shape {y.shape}"
+            elif width not in (None, X.shape[1]):
+                trouble = f"{X.shape[1]} columns, expected {width}"
+            if trouble:
+                raise StreamError(f"{self.name}, block {number}: {trouble}.")
             width = X.shape[1]
             yield X if X.dtype.kind == "f" else X.astype(np.float64), y, weight
 
@@ -173,12 +162,12 @@ class IteratorSource(Source):
             labels.append(label)
             weights.append(weight)
             if len(labels) == ROWS_AT_ONCE or len(values) * ENTRY_SIZE >= self._block_size:
-                X, y = self._block(starts, columns, values, labels, number)
-                yield X, y, self._weights(weights, number)
+                block = self._block(starts, columns, values, labels, number)
+                yield *block, self._weights(weights, number)
                 starts, columns, values, labels, weights = [0], [], [], [], []
         if labels:
-            X, y = self._block(starts, columns, values, labels, number)
-            yield X, y, self._weights(weights, number)
+            block = self._block(starts, columns, values, labels, number)
+            yield *block, self._weights(weights, number)
 
     def _weights(self, given: list[Any], last: int) -> list[Any] | None:
         """Those of the rows up to the number ``last``, which all have one or none has."""
@@ -251,14 +240,12 @@ def entries(row: Mapping[Any, Any], where: str) -> Iterator[tuple[Any, float]]:
 
 
 def _is_finite(number: Real | np.bool_) -> bool:
-    try:
+    with suppress(OverflowError):  # an integer without end
         return math.isfinite(number)
-    except OverflowError:  # an integer without end
-        return False
+    return False
 
 
 def _is_together(item: Any) -> bool:
-    """Is it a pair, or one with a weight?"""
     return isinstance(item, tuple | list) and len(item) in (2, 3)
 
 

@@ -21,7 +21,6 @@ class LongLine(Exception):
         self.text = text
 
     def at(self, name: str, line: int) -> StreamError:
-        """The error, given the number of the line."""
         return StreamError(f"{name}, line {line}: longer than {self.limit:,} bytes.")
 
 

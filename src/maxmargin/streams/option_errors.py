@@ -10,18 +10,10 @@ MOST_NAMES = 20  # in a message
 
 
 class Option(NamedTuple):
-    """An option in a message.
+    """An option in a message."""
 
-    Attributes
-    ----------
-    name : str
-        As in Python.
-    value : object, default=...
-        What it is or should be; "" if that is for the reader to say, and ``...`` if no value is
-        meant.
-    """
-
-    name: str
+    name: str  # as in Python
+    # What it is or should be; "" if that is for the reader to say, ``...`` if no value is meant.
     value: Any = ...
 
     def __str__(self) -> str:
@@ -49,13 +41,7 @@ class _WithOptions:
 
 
 class OptionError(_WithOptions, ValueError):
-    """An error whose message may mention options.
-
-    Parameters
-    ----------
-    *parts : str or Option
-        The message, in pieces.
-    """
+    """An error whose message may mention options: its arguments are pieces, `str` or `Option`."""
 
 
 class OptionWarning(_WithOptions, UserWarning):
@@ -63,7 +49,6 @@ class OptionWarning(_WithOptions, UserWarning):
 
 
 def check_na_values(values: Any) -> None:
-    """Raise unless these are texts."""
     if isinstance(values, str) or not all(isinstance(value, str) for value in values):
         raise OptionError(Option("na_values"), f" must be a list of texts; got {values!r}.")
 
@@ -77,6 +62,5 @@ def no_column(place: str | int, names: Sequence[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first names, for a message."""
     shown = ", ".join(map(repr, names[:MOST_NAMES]))
     return shown + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

@@ -12,6 +12,8 @@ import stat
 import sys
 from typing import Any
 
+from maxmargin.streams.compression import Raw
+
 # So much of a file is looked at to find the end of the first line.
 LONGEST_LINE, PIECE = 2**20, 2**16
 MARK = b"\xef\xbb\xbf"  # at the beginning of some UTF-8 files
@@ -41,11 +43,11 @@ def _without_buffer(descriptor: int, name: str) -> io.FileIO:
     return pipe
 
 
-class Peeked:
+class Peeked(Raw):
     """A binary file that is read from front to back, whose first line is known beforehand."""
 
     def __init__(self, file: Any) -> None:
-        self._file, self._head = file, b""
+        super().__init__(file)
         self.name = getattr(file, "name", "<pipe>")
         while b"\n" not in self._head and len(self._head) < LONGEST_LINE:
             if not (piece := file.read(PIECE)):
@@ -55,13 +57,6 @@ class Peeked:
 
     def seekable(self) -> bool:
         return False
-
-    def read(self, size: int = -1) -> bytes:
-        if not self._head:
-            return self._file.read(size)
-        part = self._head if size < 0 else self._head[:size]
-        self._head = self._head[len(part) :]
-        return part + self._file.read(-1) if size < 0 else part
 
 
 def looks_like_csv(line: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from queue import Empty, Queue
 from typing import Any, TypeVar
 
@@ -37,19 +38,15 @@ def ahead(
                     return
                 places.put(place)
                 try:
-                    item: Any = next(items, END)
+                    item = next(items)
                 except BaseException as error:
                     stopped.set()
-                    place.put((END, error))
+                    place.put((END, None if isinstance(error, StopIteration) else error))
                     return
-                if item is END:
-                    stopped.set()
             try:
-                place.put((item if item is END else work(item), None))
+                place.put((work(item), None))
             except BaseException as error:
-                place.put((END, error))
-            if item is END:
-                return
+                place.put((None, error))
 
     threads = [threading.Thread(target=run, daemon=True) for _ in range(workers)]
     for thread in threads:
@@ -64,16 +61,9 @@ def ahead(
             yield result
     finally:
         stopped.set()
-        while not _is_empty(places):  # a thread may wait for a place
-            pass
+        with suppress(Empty):
+            while True:  # a thread may wait for a place
+                places.get_nowait()
         if taking.acquire(timeout=PATIENCE_SECONDS):
             items.close()
             taking.release()
-
-
-def _is_empty(queue: Queue[Any]) -> bool:
-    try:
-        queue.get_nowait()
-    except Empty:
-        return True
-    return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from numbers import Integral
 from typing import Any
 
@@ -18,13 +17,7 @@ from maxmargin.streams.column_kinds import Boolean, Category, Date, Number, Text
 from maxmargin.streams.csv_text import MISSING
 from maxmargin.streams.dicts import column_of
 from maxmargin.streams.frames import FrameReader
-from maxmargin.streams.infer_columns import (
-    GLANCE,
-    IDENTIFIER,
-    Choices,
-    Found,
-    found,
-)
+from maxmargin.streams.infer_columns import GLANCE, IDENTIFIER, Choices, Found, found
 from maxmargin.streams.option_errors import (
     Option,
     OptionError,
@@ -35,14 +28,8 @@ from maxmargin.streams.option_errors import (
 from maxmargin.streams.recipe_plan import EntriesPlan, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
 
-# The kinds of columns, by the names that files know them by.
-COLUMNS = {
-    "number": Number,
-    "boolean": Boolean,
-    "category": Category,
-    "text": Text,
-    "date": Date,
-}
+# The classes of columns, by their names in files.
+COLUMNS = {each.kind: each for each in (Number, Boolean, Category, Text, Date)}
 LARGEST_CAP = 10**6
 
 
@@ -188,9 +175,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         if ignored is not None:
             ignored = np.broadcast_to(ignored, rows.shape[:1]) if np.any(ignored) else None
         features, running = plan.prepare(rows, self.running_.alone(), learn=True, ignored=ignored)
-        one = Recipe(**self.get_params(deep=False))
-        one.plan_, one.running_ = self.plan_, running
-        return one, features
+        return self.at(self.plan_, running), features
 
     def learn_one(self, x: Mapping[str, Any]) -> Recipe:
         """Learn from a row that is a dict, as river has it."""
@@ -375,7 +360,7 @@ class Recipe(TransformerMixin, BaseEstimator):
                     "name": one.name,
                     "gaps": bool(one.gaps),
                     "note": one.note,
-                    "column": one.column and _column_tree(one.column),
+                    "column": one.column and {"kind": one.column.kind, **vars(one.column)},
                 }
                 for one in plan.found
             ]
@@ -458,11 +443,6 @@ def _warn_of_identifier(name: str, rows: int) -> None:
     )
 
 
-def _column_tree(column: Any) -> dict[str, Any]:
-    (kind,) = (kind for kind, each in COLUMNS.items() if type(column) is each)
-    return {"kind": kind, **asdict(column)}
-
-
 def _column_from(tree: Mapping[str, Any]) -> Any:
     """A column from a file, of the types that it is made of."""
     fields = dict(tree)
@@ -501,12 +481,8 @@ def as_rows(X: Any, plan: Any = None) -> Any:
 def table_of_dicts(rows: Sequence[Mapping[str, Any]], plan: Any = None) -> Any:
     """Rows that are dicts, as a table; names that they lack are missing."""
     if isinstance(plan, Plan):
-        kinds = plan.input_kinds()
+        kinds = plan.input_kinds().items()
     else:
-        kinds = dict.fromkeys((str(name) for row in rows for name in row), "text")
-    return arrow().table(
-        {
-            name: column_of(name, [row.get(name) for row in rows], kind)
-            for name, kind in kinds.items()
-        }
-    )
+        kinds = dict.fromkeys((str(name) for row in rows for name in row), "text").items()
+    columns = {name: column_of(name, [row.get(name) for row in rows], kind) for name, kind in kinds}
+    return arrow().table(columns)

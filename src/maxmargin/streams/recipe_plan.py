@@ -176,17 +176,7 @@ def _unique_names(names: list[str]) -> list[str]:
 class Plan:
     """How each column is read, and where its features are.
 
-    Parameters
-    ----------
-    found : list of Found
-        All columns, with those that are left out.
-    scale : bool
-    missing : {"mean", "error", "skip"}
-    bits, seed : int
-        Of hashes.
-    interactions : list of pairs of str
-    na_values : list of str
-        Texts that stand for missing values, beside those of `MISSING`.
+    ``found`` are all columns, with those that are left out; see `Recipe` for the other parameters.
     """
 
     def __init__(

@@ -14,15 +14,7 @@ from sklearn.pipeline import Pipeline
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.recipe import Recipe, as_rows
 from maxmargin.streams.recipe_plan import EntriesPlan, Plan
-from maxmargin.streams.source import (
-    OTHERWISE,
-    START,
-    Block,
-    Position,
-    Source,
-    StreamError,
-    Survey,
-)
+from maxmargin.streams.source import OTHERWISE, START, Block, Position, Source, StreamError, Survey
 
 
 class PreparedSource(Source):
@@ -54,9 +46,8 @@ class PreparedSource(Source):
             return EntriesPlan()
         table = as_rows(first)
         kinds = dict.fromkeys(table.column_names, "number") | dict(recipe.kinds or {})
-        known = Recipe(**{**recipe.get_params(deep=False), "kinds": kinds})
-        self._recipe = known
-        return known.plan_for(table, None)
+        self._recipe = Recipe(**{**recipe.get_params(deep=False), "kinds": kinds})
+        return self._recipe.plan_for(table, None)
 
     def _first_rows(self) -> Any:
         """As many as are looked at, however they are cut into blocks; a block if it is sparse."""
@@ -131,11 +122,9 @@ class PreparedSource(Source):
         return self._rows.identity()
 
     def schema(self) -> dict[str, Any]:
-        recipe = self._recipe
-        if isinstance(recipe, Recipe):
-            recipe = recipe.at(self._plan, self._reached)
-        else:
-            recipe = self._reached
+        recipe = self._reached
+        if isinstance(self._recipe, Recipe):
+            recipe = self._recipe.at(self._plan, self._reached)
         return {**self._rows.schema(), "recipe": recipe, "prepared": self._is_over}
 
     def restore(self, schema: dict[str, Any]) -> None:

@@ -133,12 +133,13 @@ class RemoteFile(Stored):
             return True
         if self._is_web:
             found = self.size is not None and self._info.get("partial", True)
-            found = found and self._address.tried(self._gives_last_byte)
+            last = (self.size or 1) - 1
+            found = found and self._address.tried(lambda: self._asked(last, last + 1)[0] == PARTIAL)
             return self._noted(found)
         buffered = importlib.import_module("fsspec.spec").AbstractBufferedFile
 
         def look() -> bool | None:
-            with self._opened(cache_type="none") as file:
+            with self._files.open(self._place, "rb", cache_type="none") as file:
                 if not isinstance(file, buffered):
                     return isinstance(file, io.BytesIO) or None
                 if self.size is None:
@@ -162,9 +163,6 @@ class RemoteFile(Stored):
         self._streams = found is False
         return bool(found)
 
-    def _opened(self, **how: Any) -> Any:
-        return self._files.open(self._place, "rb", **how)
-
     # ------------------------------------------------------------------------------------ in ranges
     @cached_property
     def _head(self) -> bytes:
@@ -174,24 +172,17 @@ class RemoteFile(Stored):
         def fetch() -> bytes:
             if start == end:
                 return b""
-            content = self._content(start, end)
+            if self._is_web:
+                status, content = self._asked(start, end)
+                if status == COMPLETE and not content:
+                    raise OSError("the server gave the whole file instead of a range")
+            else:
+                content = self._files.cat_file(self._place, start=start, end=end)
             if len(content) != end - start:
                 raise OSError(f"got {len(content):,} bytes instead of {end - start:,}")
             return content
 
         return self._address.tried(fetch, start)
-
-    def _content(self, start: int, end: int) -> bytes:
-        if not self._is_web:
-            return self._files.cat_file(self._place, start=start, end=end)
-        status, content = self._asked(start, end)
-        if status == COMPLETE and not content:
-            raise OSError("the server gave the whole file instead of a range")
-        return content
-
-    def _gives_last_byte(self) -> bool:
-        size = self.size or 0
-        return self._asked(size - 1, size)[0] == PARTIAL
 
     def _asked(self, start: int, end: int) -> tuple[int, bytes]:
         """The status of a web server's answer, and the bytes of the range, if these are in it.
@@ -288,7 +279,7 @@ class RemoteFile(Stored):
             client = importlib.import_module("aiohttp")
             silence = client.ClientTimeout(None, sock_read=SILENT_SECONDS)
             how |= {"timeout": silence, "size": self.size or 1}  # which need not be asked for
-        file = self._opened(**how)
+        file = self._files.open(self._place, "rb", **how)
         try:
             if self._streams and self._is_web:
                 self._check(file.r)

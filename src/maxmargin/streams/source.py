@@ -207,7 +207,6 @@ class DelegatingSource(Source):
 
 
 def check_block_size(size: Any) -> None:
-    """Raise unless blocks can be of so many bytes."""
     if not (isinstance(size, Integral) and 1 <= int(size) <= LARGEST_BLOCK):
         raise ValueError(
             f"block_size must be a whole number from 1 to {LARGEST_BLOCK:,} bytes, got {size!r}."

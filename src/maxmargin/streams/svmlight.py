@@ -47,6 +47,7 @@ class Lines(NamedTuple):
     values: np.ndarray
     columns: np.ndarray
     starts: np.ndarray
+    lost: np.ndarray  # rows that cannot be read, by their numbers
     counts: np.recarray
 
 
@@ -54,20 +55,9 @@ class SvmlightSource(Source):
     """Rows of svmlight text, as CSR matrices.
 
     A line ``label:weight column:value ...`` gives its row a weight. Blocks without any such line
-    have none, which means the same as 1 for each row.
-
-    Parameters
-    ----------
-    file : path, stored file, or binary file that is read once
-    zero_based : bool or "auto"
-        Do columns begin with 0? "auto" says so if there is a column 0.
-    n_features : int, default=None
-        Number of columns; more of them are an error.
-    least_width : int, default=0
-        Number of columns, unless there are more.
-    on_error : {"raise", "skip"}
-    block_size : int
-        Bytes of text in a block, about.
+    have none, which means the same as 1 for each row. Columns begin with 0 if there is a column 0,
+    unless ``zero_based`` says so. More columns than ``n_features`` are an error; there are at least
+    ``least_width``.
     """
 
     def __init__(
@@ -154,26 +144,13 @@ class SvmlightSource(Source):
         shift, lost = 0 if self._zero_based else 1, list[int]()
         for lines, line in self._checked(self._chunks(start), shift, start.line):
             counts, before = lines.counts[0], row - start.row + self.skipped
-            if counts.skipped:
-                lost += [before + k for k in self._lost_in(lines.chunk, shift)]
+            lost += (before + lines.lost).tolist()
             row += int(counts.rows)
             self.skipped += int(counts.skipped)
             if counts.rows:
                 block = self._block(lines, Position(lines.chunk.end, row, line), shift)
                 yield block._replace(lost=lost)
                 lost = []
-
-    def _lost_in(self, chunk: Chunk, shift: int) -> list[int]:
-        """The rows of a chunk that cannot be read, by their numbers; they are closed in on."""
-        counts = self._parse(chunk, shift).counts[0]
-        if not counts.rows or not counts.skipped:
-            return list(range(int(counts.skipped)))
-        middle = 1 + max(chunk.text.rfind(b"\n", 0, len(chunk.text) // 2), chunk.text.index(b"\n"))
-        first = chunk._replace(text=chunk.text[:middle])
-        before = self._parse(first, shift).counts[0]
-        rows = int(before.rows + before.skipped)
-        second = self._lost_in(chunk._replace(text=chunk.text[middle:]), shift)
-        return self._lost_in(first, shift) + [rows + k for k in second]
 
     def _checked(
         self, chunks: Generator[Chunk, None, None], shift: int, line: int
@@ -228,8 +205,8 @@ class SvmlightSource(Source):
         labels, weights = np.empty(rows), np.empty(rows)
         values, columns = np.empty(entries), np.empty(entries, np.int32)
         starts, slow = np.empty(rows + 1, np.int32), np.empty((rows + entries, 3), np.int32)
-        go_on = self._on_error == "skip"
-        parse(text, shift, go_on, labels, weights, values, columns, starts, slow, counts)
+        lost, go_on = np.empty(rows, np.int64), self._on_error == "skip"
+        parse(text, shift, go_on, labels, weights, values, columns, starts, slow, lost, counts)
         infinite = []
         for begin, end, entry in slow[: counts.slow[0]].tolist():
             number = float(chunk.text[begin:end])
@@ -254,6 +231,7 @@ class SvmlightSource(Source):
             values[:entries],
             columns[:entries],
             starts[: rows + 1],
+            lost[: int(counts.skipped[0])],
             counts,
         )
 
@@ -264,11 +242,8 @@ class SvmlightSource(Source):
             return
         at, begin = int(counts.trouble_at), int(counts.line_at)
         rest = lines.chunk.text[at : at + 40].partition(b"\n")[0]
-        if rest.isspace() or not rest:
-            found = "the end of the line"
-        elif rest[:1].isspace():
-            found = "a space"
-        else:
+        found = "a space" if rest.strip() else "the end of the line"
+        if rest.strip() and not rest[:1].isspace():
             found = repr(rest.split()[0].decode("utf-8", "replace"))
         is_zero = counts.trouble == COLUMN_ZERO
         raise (Surprise if self._guessed and is_zero else StreamError)(

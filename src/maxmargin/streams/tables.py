@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -62,41 +61,15 @@ class Trouble(NamedTuple):
 class TableSource(Source):
     """Rows of a table, as arrays, or as CSR matrices if there is text among its columns.
 
-    Parameters
-    ----------
-    file : path, stored file, folder, binary file with CSV that is read once, or data frame
-    format : {"csv", "parquet", "arrow", "frame", "batches", "dicts"}
-    label : str or int, default=None
-        Name or position of the column with the labels, positions from the end being negative. By
-        default the one that is called "label", "target", "class" or "y".
-    weight : str or int, default=None
-        Name or position of the column with the weights of the rows. By default each weighs 1.
-    needs_label : bool, default=True
-        Is it an error if there is no column with labels, or none with the weights?
-    columns : list of str, default=None
-        The features, in their order; by default all columns but label and weight.
-    kinds : dict of str, default=None
-        "number", "boolean" or "category" (also called "text") for some columns; otherwise as the
-        types of the file or the first lines of CSV say.
-    vocabulary : dict of lists of str, default=None
-        The values of columns of text, without a recipe; by default all in the table, sorted. Each
-        has a column behind those of the numbers, and so have missing and other values.
-    header : bool, default=None
-        Does CSV begin with the names of its columns? If not, they are "0", "1", ... By default it
-        does, unless there are only numbers in the first line.
-    delimiter : str, default=None
-        Of CSV; by default as the first line says.
-    encoding, decimal : str, default="utf-8" and "."
-        Of CSV: the letters, such as "latin-1", and the sign before fractions.
-    na_values : list of str, default=()
-        Texts that stand for missing values, beside the usual ones; with a recipe, its own are.
-    recipe : Recipe, default=None
-        How the columns are prepared; then blocks hold what rows say themselves, see `Plan.encode`.
-    on_error : {"raise", "skip"}
-        What to do with rows that cannot be read, have no label or one that is too long, a number
-        that is missing or infinite, or a weight that is negative.
-    block_size : int
-        Bytes of a block, about.
+    ``format`` is "csv", "parquet", "arrow", "frame", "batches" or "dicts"; `streams.open` describes
+    the other options. By default the label is the column called "label", "target", "class" or "y",
+    each row weighs 1, all other columns are features, and their kinds are those of the types of the
+    file, or of the first lines of CSV. A first line with numbers alone is not a header.
+
+    Without a recipe, each value of a column of text has a column behind those of the numbers, and
+    so have missing and other values; with one, blocks are the `Parts` that `Plan.encode` makes.
+    ``on_error="skip"`` leaves out rows that cannot be read, have no label or one that is too long,
+    a number that is missing or infinite, or a weight that is negative.
     """
 
     def __init__(
@@ -144,7 +117,9 @@ class TableSource(Source):
         elif format == "dicts":
             self._reader = DictReader(file)
         else:
-            self._reader = ColumnarReader(_columnar(file, format), block_size=block_size)
+            makers = {"batches": Batches, "parquet": ParquetFile, "arrow": ArrowFile}
+            make: Any = ParquetFolder if isinstance(file, Folder) else makers[format]
+            self._reader = ColumnarReader(make(stored(file)), block_size=block_size)
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
         self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
@@ -322,9 +297,8 @@ class TableSource(Source):
 
     def _unknown_texts(self) -> list[str]:
         """Without a recipe, the columns of text whose values are not listed yet."""
-        if self.plan is not None:
-            return []
-        return [name for name in self._texts() if name not in self._vocabulary]
+        texts = self._texts() if self.plan is None else []
+        return [name for name in texts if name not in self._vocabulary]
 
     def _pieces_to_look_at(self, wanted: Mapping[str, str]) -> Iterator[Piece]:
         pieces = self._reader.pieces(START, wanted)
@@ -469,8 +443,7 @@ class TableSource(Source):
             "columns": list(self._kinds),
             "kinds": self._kinds | self._label_kinds,
         }
-        if self.plan is not None:
-            read["kinds"] = self._label_kinds
+        # What is as it usually is, is left out.
         if self._weight is not None:
             read["weight"] = self._weight
         if not getattr(self._reader, "has_header", True):
@@ -480,26 +453,10 @@ class TableSource(Source):
         if self._decimal != ".":
             read["decimal"] = self._decimal
         if self.plan is not None:
-            return read
+            return {**read, "kinds": self._label_kinds}
         if self._na:
             read["na_values"] = list(self._na)
         return {**read, "vocabulary": {name: self._vocabulary[name] for name in self._texts()}}
-
-
-CsvSource = partial(TableSource, format="csv")
-ParquetSource = partial(TableSource, format="parquet")
-ArrowSource = partial(TableSource, format="arrow")
-FrameSource = partial(TableSource, format="frame")
-BatchesSource = partial(TableSource, format="batches")
-DictSource = partial(TableSource, format="dicts", label=LABEL)
-
-
-def _columnar(file: Any, format: str) -> Any:
-    if format == "batches":
-        return Batches(file)
-    if isinstance(file, Folder):
-        return ParquetFolder(file)
-    return (ParquetFile if format == "parquet" else ArrowFile)(stored(file))
 
 
 def _lost_in(piece: Piece, bad: np.ndarray | None) -> list[int]:

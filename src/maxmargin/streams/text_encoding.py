@@ -21,12 +21,9 @@ UNKNOWN, NOWHERE = "\N{REPLACEMENT CHARACTER}".encode(), b"\xff"
 
 
 class Letters:
-    """How bytes become letters, where newlines, quotes and digits are those of ASCII.
+    """How bytes become letters: by UTF-8, or an encoding with one byte for each letter.
 
-    Parameters
-    ----------
-    encoding : str
-        UTF-8, or one that has a byte for each letter, by any name that Python knows it by.
+    Newlines, quotes and digits are those of ASCII.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -62,13 +59,10 @@ class Letters:
 
     def trouble(self) -> tuple[str | Option, ...]:
         """What to say of a line that is not valid."""
-        if self._codec is None:
-            return (
-                "the line is not UTF-8 (use ",
-                Option("encoding", "latin-1"),
-                " if that is its encoding)",
-            )
-        return (f"the line is not {self._given}",)
+        if self._codec is not None:
+            return (f"the line is not {self._given}",)
+        latin = Option("encoding", "latin-1")
+        return "the line is not UTF-8 (use ", latin, " if that is its encoding)"
 
 
 def _converting(encoding: str) -> str:
@@ -79,9 +73,7 @@ def _has_a_byte_for_each_letter(codec: str) -> bool:
     ascii_letters, others = bytes(range(128)), range(128, 256)
     if ascii_letters.decode(codec, "replace") != ascii_letters.decode("ascii"):
         return False
-    letters = [bytes([byte]).decode(codec, "replace") for byte in others]
+    letters = {bytes([byte]).decode(codec, "replace") for byte in others}
     # Where letters have more bytes, two are one letter, or none is one alone.
     pairs = (bytes(pair).decode(codec, "replace") for b in others for pair in ((b, b), (b, 65)))
-    return any(letter != UNKNOWN.decode() for letter in letters) and all(
-        len(pair) == 2 for pair in pairs
-    )
+    return letters != {UNKNOWN.decode()} and all(len(pair) == 2 for pair in pairs)

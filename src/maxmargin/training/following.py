@@ -20,6 +20,7 @@ from maxmargin.training.calibration import (
 )
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
+from maxmargin.training.pauses import Pauses, present
 from maxmargin.training.prediction_sets import NO_SETS, follow_sets, tracker_for
 from maxmargin.training.state import State
 from maxmargin.training.types import Rows, Rule, Targets
@@ -64,16 +65,23 @@ class Following:
             self.sets = tracker_for(options.coverage, state.sets)
 
     def present(
-        self, rows: Rows, targets: Targets, order: np.ndarray, rule: Rule, trace: Trace
+        self,
+        rows: Rows,
+        targets: Targets,
+        order: np.ndarray,
+        rule: Rule,
+        trace: Trace,
+        pauses: Pauses | None = None,
+        first: int = 0,
     ) -> None:
-        """`Model.present`, with what follows."""
+        """`Model.present`, with what follows, and with pauses."""
         model, maps = self.model, self.maps
         own = traced(model, order.size, steps=maps is not None)
         if trace.history.size:  # the caller reads them as well
             own = trace._replace(steps=own.steps)
         own = own._replace(touched=trace.touched, stamp=trace.stamp)
         trials = model.trials() if model.spec.average else -1
-        model.present(rows, targets, order, rule, own)  # type: ignore[arg-type]
+        present(model, rows, targets, order, rule, own, pauses, first)
         evidence = scores = own.scores()
         if maps is not None:
             odds = NO_ODDS if self.sets is None else np.empty((order.size, model.problems()))

@@ -25,6 +25,7 @@ from maxmargin.training.one_row import Locks, OneRow, fast_route, may_overflow
 from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
 from maxmargin.training.passes import diverged
+from maxmargin.training.pauses import present
 from maxmargin.training.prediction_sets import new_tracker
 from maxmargin.training.protocol import Learned
 from maxmargin.training.recipes import learned_along
@@ -84,23 +85,28 @@ def learn(
     rule, model = trainer.rule(state.model.p), state.model.streaming(rows, alone)
     # What is learned in place cannot be counted, or followed, at once with that.
     is_counted = totals is not state.totals or options.follows_scores
-    if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
+    is_followed = is_counted or batch.pauses is not None
+    if model is state.model and not alone and (is_followed or may_overflow(model, rule)):
         model = model.twin()
     by_steps = weight if model.spec.soft_margin == 0.0 else None
     targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
     trace = model.tracing(given.order.size) if batch.traced else NO_TRACE
     presented = model.rows(given.X, weight), targets, given.order, rule, trace
-    maps = sets = None
+    maps, sets, pauses, first = None, None, batch.pauses, 0
+    if pauses is not None:
+        first = pauses.begin(given.X, given.codes, inputs.shown(state))
     if options.follows_scores:
         learner = Following(options, state, model, given.weight, batch.sets)
-        learner.present(*presented)  # type: ignore[arg-type]
+        learner.present(*presented, pauses, first)  # type: ignore[arg-type]
         maps, sets = learner.maps, learner.sets
     elif model is state.model:
         with changing:
             present_all(model, *presented)
         return Learned(state._replace(totals=totals) if is_counted else state, trace)
-    else:
+    elif pauses is None:
         model.present(*presented)  # type: ignore[arg-type]
+    else:
+        present(model, *presented, pauses, first)
     if not model.is_finite():
         raise ValueError(diverged(options.name))
     learned = state._replace(model=model, totals=totals, calibration=maps, sets=sets)

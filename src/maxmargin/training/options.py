@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.training.pauses import Pauses
+
 # The parameter `class_weight`.
 ClassWeight = dict[Hashable, float] | str | None
 
@@ -82,6 +84,7 @@ class Batch(NamedTuple):
     traced : write down the outputs of each row before it is learned?
     sets : an array of shape (places, 2) to write down the prediction sets in, with `coverage`: was
         the label outside, and how many classes were inside?
+    pauses : what looks at the model on the way, see `Pauses`
     """
 
     X: ArrayLike
@@ -92,3 +95,4 @@ class Batch(NamedTuple):
     grow: bool = False
     traced: bool = False
     sets: np.ndarray | None = None
+    pauses: Pauses | None = None

@@ -45,6 +45,8 @@ class Plan(NamedTuple):
     following : the model with what follows its scores, if that is asked for
     report : is called at each full pass, if given; see `callbacks`
     wanted_margin : the passes end when a certificate proves that no margin is as large
+    promised_margin : where the best margin is as large, a theorem promises an end, so that the
+        passes go on until a certificate proves that none is; infinite where nothing is promised
     """
 
     options: Options
@@ -54,6 +56,7 @@ class Plan(NamedTuple):
     following: Following | None = None
     report: stopping.Report | None = None
     wanted_margin: float = 0.0
+    promised_margin: float = np.inf
 
     @property
     def separable(self) -> bool:
@@ -108,7 +111,8 @@ def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Pla
             options.name, certificate.bound, passes.n_iter, options.unset, model.spec.average
         )
     elif (unproved or not converged) and not passes.stopped:
-        warning = stopping.complaint(plan, certificate, passes.n_iter, stuck, model.is_full())
+        p = float(np.min(model.p))  # a vote has several
+        warning = stopping.complaint(plan, certificate, passes.n_iter, stuck, model.is_full(), p)
     return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
 
 
@@ -146,7 +150,7 @@ class Passes:
         patience = plan.options.n_iter_no_change
         may_give_up = plan.options.settles and not plan.separable and not model.is_full()
         if may_give_up and patience is not None:
-            self.progress = stopping.Progress(self.count, patience)
+            self.progress = stopping.Progress(self.count, patience, self._is_hopeless)
         self.next_check = 1  # of the certificate, after so many passes
 
     def run(self, advance: Advance | None) -> None:
@@ -166,7 +170,7 @@ class Passes:
             made = model.mistakes() - mistakes
             if self.progress is not None and self.progress.ends_with(made):
                 return
-            if self._is_out_of_reach():
+            if self._has_no_margin(self.plan.wanted_margin):
                 if made == 0 or self.progress is None:
                     return
                 self.progress.hurry()  # on to weights with few errors
@@ -184,13 +188,18 @@ class Passes:
             self.next_check = self.n_iter + max(1, self.n_iter // 8)
         return bool(converged)
 
-    def _is_out_of_reach(self) -> bool:
-        """Does a certificate prove that there is no margin as large as the one asked for?"""
+    def _is_hopeless(self) -> bool:
+        """Is every margin too small for a theorem to promise an end?"""
+        promised = self.plan.promised_margin
+        return promised == np.inf or self._has_no_margin(promised)
+
+    def _has_no_margin(self, wanted: float) -> bool:
+        """Does a certificate prove that there is no margin as large as the one that is wanted?"""
         plan, model = self.plan, self.model
-        if plan.wanted_margin == 0.0 or model.bounds()[plan.shown].min() >= plan.wanted_margin:
+        if wanted == 0.0 or model.bounds()[plan.shown].min() >= wanted:
             return False
         margins = model.margins(self.rows, self.targets)
-        return certified(model, margins, plan.ceiling, plan.shown).bound < plan.wanted_margin
+        return certified(model, margins, plan.ceiling, plan.shown).bound < wanted
 
     def _present_recent(self, mistakes: int, advance: Advance | None) -> None:
         """Present the rows that still matter, after a full pass with so many mistakes."""

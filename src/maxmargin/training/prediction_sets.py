@@ -21,7 +21,7 @@ and the proposal is their mean, with weights by their pinball losses, of which a
     alpha_t = alpha + CORRECTION (alpha rows - errors)
 
 and moves the threshold from the proposal, where ``alpha_t = alpha``, towards 1 (a full set) as
-alpha_t falls to 0, and towards 0 as it rises to 1, by the square of the distance: errors that
+alpha_t falls to 0, and towards 0 as it rises to 1, by the fourth power of the distance: errors that
 cancel out move it hardly, and those that add up move it all the way. Sets are full where
 alpha_t < 0, and empty where it is above 1.
 """
@@ -39,7 +39,7 @@ from maxmargin.core.numba_backend import Compiled, bridge, helper
 # 0.02 for this rate.
 CORRECTION = 1.0 / 39.0
 # Rates that propose thresholds, and the rows within which one of them is to be found.
-RATES = tuple(0.001 * 2.0**k for k in range(8))
+RATES = 0.001 * 2.0 ** np.arange(8)
 HORIZON = 500.0
 SHARED = 0.5 / HORIZON
 # The scale of outputs is the mean over so many rows.
@@ -49,6 +49,21 @@ LARGEST_LEAD = 1e300
 # A threshold below all scores, and a score that is in no set.
 EMPTY, OUTSIDE = -1.0, 2.0
 NO_SETS = np.empty((0, 2))
+
+
+@helper
+def falling(x):  # type: ignore[no-untyped-def]
+    """``exp(-x)`` for x >= 0, up to 1e-9; unlike that of a library, eight of them run at once."""
+    u = x * (1.0 / 32.0)
+    square = u * u
+    odd = 1.0 + square * (1.0 / 6.0 + square * (1.0 / 120.0))
+    even = 1.0 + square * (1.0 / 2.0 + square * (1.0 / 24.0 + square * (1.0 / 720.0)))
+    grown = even + u * odd
+    grown *= grown
+    grown *= grown
+    grown *= grown
+    grown *= grown
+    return 1.0 / (grown * grown)
 
 
 class SetTracker(NamedTuple):
@@ -77,30 +92,36 @@ class SetTracker(NamedTuple):
         if level > 1.0:
             return EMPTY
         proposal = 0.0
-        for k in range(self.shares.size):
-            proposal += self.shares[k] * self.thresholds[k]
+        for k in range(self.shares.size // 2):
+            i, j = 2 * k, 2 * k + 1
+            proposal += self.shares[i] * self.thresholds[i] + self.shares[j] * self.thresholds[j]
         proposal = max(0.0, min(1.0, proposal))
         if level <= alpha:
-            part = (alpha - level) / alpha
-            return proposal + (1.0 - proposal) * part * part
-        part = (level - alpha) / (1.0 - alpha)
-        return proposal - proposal * part * part
+            square = ((alpha - level) / alpha) ** 2
+            return proposal + (1.0 - proposal) * (square * square)
+        square = ((level - alpha) / (1.0 - alpha)) ** 2
+        return proposal - proposal * (square * square)
 
     def learn_score(self, score, outside, size, loss_rate):
         """Follow the score of the right class of a row, whose set had so many classes."""
-        coverage, total = self.target[0], 0.0
+        coverage, rates, total = self.target[0], self.shares.size, 0.0
         alpha = 1.0 - coverage
         self.counts[0] += 1.0
         self.counts[1] += outside
         self.counts[2] += size
-        for k in range(self.shares.size):
+        for k in range(rates):
             beyond = score - self.thresholds[k]
             loss = coverage * beyond if beyond > 0.0 else -alpha * beyond
-            self.shares[k] *= np.exp(-loss_rate * loss)
-            total += self.shares[k]
-            self.thresholds[k] += RATES[k] * ((1.0 if beyond > 0.0 else 0.0) - alpha)
-        for k in range(self.shares.size):
-            self.shares[k] = (1.0 - SHARED) * (self.shares[k] / total) + SHARED / len(RATES)
+            self.shares[k] *= falling(loss_rate * loss)
+        for k in range(rates):
+            step = coverage if score > self.thresholds[k] else -alpha
+            self.thresholds[k] += RATES[k] * step
+        for k in range(rates // 2):
+            total += self.shares[2 * k] + self.shares[2 * k + 1]
+        factor = (1.0 - SHARED) / total if total > 0.0 else 0.0
+        equal = (SHARED if total > 0.0 else 1.0) / rates
+        for k in range(rates):
+            self.shares[k] = factor * self.shares[k] + equal
 
 
 bridge("set_threshold", "learn_score")
@@ -218,8 +239,8 @@ def new_tracker(coverage: float) -> SetTracker:
     return SetTracker(
         target=np.array([float(coverage)]),
         counts=np.zeros(3),
-        thresholds=np.full(len(RATES), float(coverage)),
-        shares=np.full(len(RATES), 1.0 / len(RATES)),
+        thresholds=np.full(RATES.size, float(coverage)),
+        shares=np.full(RATES.size, 1.0 / RATES.size),
         scale=np.zeros(1),
     )
 
@@ -235,7 +256,7 @@ def loss_rate(coverage: float) -> float:
     """How much losses count for the weights of rates; as in Gibbs and Candès 2022."""
     alpha = 1.0 - coverage
     spread = coverage**2 * alpha**3 + alpha**2 * coverage**3
-    return float(np.sqrt(3.0 / HORIZON * (np.log(HORIZON * len(RATES)) + 2.0) / spread))
+    return float(np.sqrt(3.0 / HORIZON * (np.log(HORIZON * RATES.size) + 2.0) / spread))
 
 
 def follow_sets(

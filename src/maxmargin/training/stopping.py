@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakSet
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.certificates import Certificate
 from maxmargin.core.targets import weights_in
@@ -34,9 +30,8 @@ CHANCE = 2.0
 LOOKS, LOOKED_AT = 8, 2**14
 # A bound below this fraction of the largest norm says that no margin is larger than rounding.
 BELOW_ROUNDING = 1e-10
-SEARCHES = "sklearn.model_selection"
-# Searches over many fits that were told of one.
-told: WeakSet[Any] = WeakSet()
+# Below this p rounding moves a weight by 1e-5 or more (2e-16 to the power p - 1).
+NEAR_ONE = 1.3
 
 
 class Report(Protocol):
@@ -61,10 +56,15 @@ class Progress:
     ----------
     doubtful : do mistakes seem to stay the same, by half of the passes that would prove it?
     ended : is it time to give up?
+    hopeless : where a theorem promises an end for rows with some margin: is it proved that no
+        margin is so large? If not, nothing is doubtful.
     best, errors : the model with the fewest errors since it is doubtful, and their share
     """
 
-    def __init__(self, count: int, n_iter_no_change: int) -> None:
+    def __init__(
+        self, count: int, n_iter_no_change: int, hopeless: Callable[[], bool] = lambda: True
+    ) -> None:
+        self.hopeless = hopeless
         self.n_iter_no_change = n_iter_no_change
         self.least_passes = max(n_iter_no_change, LEAST_ROWS / count)
         self.totals = [0]  # mistakes of all passes so far, after each of them
@@ -82,7 +82,8 @@ class Progress:
         self.totals.append(self.totals[-1] + mistakes)
         start, middle, end = (self.totals[-1 - k * self.half] for k in (2, 1, 0))
         before, recent = middle - start, end - middle
-        self.doubtful = 2 * self.half >= self.least_passes and recent > NO_PROGRESS * before
+        stagnates = 2 * self.half >= self.least_passes and recent > NO_PROGRESS * before
+        self.doubtful = stagnates and self.hopeless()
         certain = recent - CHANCE * np.sqrt(before + recent) > NO_PROGRESS * before
         self.ended = self.doubtful and bool(certain) and self.half >= self.least_passes
         if not self.doubtful:
@@ -153,7 +154,9 @@ def _errors(model: Model, rows: Rows, targets: Targets, rule: Rule, shown: slice
     return float(np.average(wrong, weights=None if weights is None else weights[some]))
 
 
-def complaint(plan: Plan, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool) -> str:
+def complaint(
+    plan: Plan, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool, p: float
+) -> str:
     """What a user should know about a fit that did not reach what was asked for."""
     options, ratio = plan.options, certificate.ratio
     name, wanted = options.name, 1.0 - (options.tol or 0.0)
@@ -186,32 +189,7 @@ def complaint(plan: Plan, certificate: Certificate, n_iter: int, stuck: bool, fo
     # With rows forgotten there may be updates for ever.
     if options.settles and options.max_iter > 1 and not forgets:
         other = "" if plan.separable else "; if the data are not separable, set soft_margin"
+        if p < NEAR_ONE:
+            other += f". With p={p:g} rounding may cause updates without end: increase p or delta"
         return f"{name} still made updates in pass {n_iter}. Increase max_iter{other}."
     return ""
-
-
-def warn(text: str) -> None:
-    """Tell whoever called a fit; of all fits in a search by scikit-learn only the first is told."""
-    if (search := _search()) is not None:
-        if search in told:
-            return
-        told.add(search)
-        text += " (Other fits of this search are not reported.)"
-    warnings.warn(text, ConvergenceWarning, stacklevel=4)
-
-
-def _search() -> Any:
-    """The search that this fit is one of, if it is.
-
-    In a process that only works for one, it is the class of the learner: so it is told there once.
-    """
-    frame, found = sys._getframe(1), None
-    while frame := frame.f_back:  # type: ignore[assignment]
-        if str(frame.f_globals.get("__name__")).startswith(SEARCHES):
-            found = frame
-    if found is None:
-        return None
-    learner = found.f_locals.get("estimator")
-    if found.f_code.co_name == "_fit_and_score":
-        return type(learner)
-    return found.f_locals.get("self", learner)

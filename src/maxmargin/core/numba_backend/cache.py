@@ -45,6 +45,11 @@ class UnsafeFolderError(Exception):
     """Others could put code into the folder that we would run."""
 
 
+def options() -> str:
+    """Options of Numba that change compiled code, as NUMBA_BOUNDSCHECK and NUMBA_OPT set them."""
+    return f"bounds checked: {numba.config.BOUNDSCHECK}, optimization: {numba.config.OPT}"
+
+
 def source_hash() -> str:
     """Hash of all sources that are compiled into the loops, and of the compiler.
 
@@ -52,8 +57,7 @@ def source_hash() -> str:
     raises an `OSError`.
     """
     package = Path(__file__).parents[2]
-    checked = str(numba.config.BOUNDSCHECK)  # by NUMBA_BOUNDSCHECK
-    versions = (sys.version, numba.__version__, np.__version__, checked)
+    versions = (sys.version, numba.__version__, np.__version__, options())
     digest = hashlib.sha256("\0".join(versions).encode())
     for name in COMPILED_PACKAGES:
         sources = sorted((package / name).rglob("*.py"))
@@ -169,7 +173,7 @@ def _drop_if_stale(other: Path) -> None:
 
 def _installation() -> list[str]:
     """This package in this environment, of which there is one version at a time."""
-    return [str(Path(__file__).parents[2]), sys.prefix, str(numba.config.BOUNDSCHECK)]
+    return [str(Path(__file__).parents[2]), sys.prefix, options()]
 
 
 def _is_replaced(owner: Path) -> bool:

@@ -208,14 +208,14 @@ def read_entries(text, at, shift, entry, values, columns, slow, left):  # type: 
 
 
 @Compiled
-def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, counts):  # type: ignore[no-untyped-def]
+def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, lost, counts):  # type: ignore[no-untyped-def]
     """Read lines; the text ends with a newline.
 
     Columns are counted from ``shift``. Numbers for Python to read are noted in ``slow``: where they
     begin and end, and which entry they are (``-1 - row`` for a label, and for a weight
-    ``-1 - labels.size - row``). A line with a trouble is left out; the first one is described in
-    ``counts``, and reading ends there unless ``go_on``. ``weights`` are written only if there is a
-    row with one.
+    ``-1 - labels.size - row``). A line with a trouble is left out, and its number among all rows is
+    written to ``lost``; the first one is described in ``counts``, and reading ends there unless
+    ``go_on``. ``weights`` are written only if there is a row with one.
     """
     at, row, entry, line, left = 0, 0, 0, 0, 0
     first_column, last_column = np.int64(LARGEST_COLUMN), np.int64(-1)
@@ -246,6 +246,7 @@ def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, co
                     last_column = max(last_column, last)
             else:
                 entry, left = entry_before, left_before
+                lost[skipped] = row + skipped
                 skipped += 1
                 if skipped == 1:
                     counts[0].trouble, counts[0].trouble_line = trouble, line
