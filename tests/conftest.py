@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from extent import EVERYTHING, is_in_sample
 from hypothesis import settings
-from interpreted import interpreted_loops
+from interpreted import economical_loops
 from randomness import no_unseeded_randomness
 from xdist.scheduler import LoadScopeScheduling
 
@@ -40,14 +40,20 @@ def pytest_collection():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Of tests with many parameters a sample, unless some were asked for by name."""
-    if any("[" in name for name in config.args):
+    """Leave out slow tests, and many sets of parameters, unless some were asked for by name."""
+    if EVERYTHING or any("[" in name for name in config.args):
         return
     counts = Counter(function_of(item) for item in items)
-    left_out = [item for item in items if not is_in_sample(item.nodeid, counts[function_of(item)])]
-    config.hook.pytest_deselected(items=left_out)
-    gone = set(left_out)
-    items[:] = [item for item in items if item not in gone]
+    left_out = {item for item in items if not is_chosen(item, counts[function_of(item)])}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
+
+
+def is_chosen(item, count):
+    """Does it run by `make test`? It is one of ``count`` tests that differ in parameters."""
+    if item.get_closest_marker("slow"):
+        return False
+    return item.get_closest_marker("unsampled") or is_in_sample(item.nodeid, count)
 
 
 def function_of(item):
@@ -84,12 +90,12 @@ def pytest_runtest_protocol(item):
     if isinstance(item, pytest.DoctestItem) or item.get_closest_marker("unseeded"):
         np.random.seed(0)  # noqa: NPY002
         return (yield)
-    loops = nullcontext() if item.get_closest_marker("compiled") else interpreted_loops()
+    loops = nullcontext() if item.get_closest_marker("compiled") else economical_loops()
     with no_unseeded_randomness(), loops:
         return (yield)
 
 
-# Two processes share the work. A loop over new kinds of rows and spaces takes seconds to compile,
+# Processes share the work. A loop over new kinds of rows and spaces takes seconds to compile,
 # one more rule in it far less: so tests that compile similar loops go to the same process. All
 # other files go where there is time.
 WEIGHTS = {"algorithms", "common", "golden", "test_certificates", "test_certify", "test_chunking"}

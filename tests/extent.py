@@ -24,4 +24,4 @@ def everything_or(few: T, everything: T) -> T:
 
 def is_in_sample(test: str, count: int) -> bool:
     """Does it run? ``test`` is the name of one of ``count`` tests that differ in parameters."""
-    return EVERYTHING or count <= FEW or zlib.crc32(test.encode()) % 4 == 0
+    return count <= FEW or zlib.crc32(test.encode()) % 4 == 0

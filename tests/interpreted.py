@@ -1,72 +1,75 @@
-"""Loops that Python interprets: compiling all of them would take most of the time of the suite.
+"""Loops that Python interprets until it pays to compile them.
 
-A loop joins a rule, a space, rows and targets. Rules see scalars alone, and no part depends on the
-class of another: so it is enough to compile each part once. `make test` compiles the rules of
-`REFERENCES` with everything, and other rules with dense rows of two classes in the spaces that only
-they use. Python runs the first trials of a test in other combinations, which gives the same bits
-(`core/test_loop.py`). `make test-all` compiles all of them.
+A loop joins a rule, a space, rows and targets, and takes seconds to compile. The tests use some 200
+combinations, most of them for a few hundred trials, which Python runs in less time and with the
+same bits (`core/test_loop.py` and other tests with the mark `compiled` compare them). So `make
+test` does what an adaptive compiler does: Python runs the first trials of a combination, and once
+they would have taken about as long as compiling, machine code runs the rest. `make test-all`
+compiles everything at once.
 """
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import numpy as np
 import pytest
 from extent import EVERYTHING
 
+from maxmargin.core.experts import ExpertRules
 from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import learn
 from maxmargin.core.numba_backend import Compiled
-from maxmargin.core.rows import SparseRows
-from maxmargin.core.targets import Binary
 
 INTERPRETED = (learn, learn_jointly)
-REFERENCES = {"PerceptronRule", "ExpertRules"}
-# Spaces with a reference among their rules.
-SHARED = {"SlotSpace", "SharedSlotSpace", "JointSpace"}
-# Of a rule in a test; for more of them compiling is faster.
-MOST_TRIALS = 4000
+# Of one combination of classes, in this process.
+MOST_TRIALS = 8000
+all_trials: Counter[str] = Counter()
 
 
-def is_rare(rows, targets, rule, space):
-    """Is every part of the loop in another one that is compiled?"""
-    if type(rule).__name__ in REFERENCES:
-        return False
-    if any(is_single(array) for part in (rows, space) for array in arrays_of(part)):
-        return False  # the interpreter rounds single precision at other places
-    is_plain = type(targets) is Binary and not isinstance(rows, SparseRows)
-    return not is_plain or type(space).__name__ in SHARED or has_gram(space)
+def combination(*parts):
+    """The classes that a loop is made of, with all that they contain."""
+    return " ".join(name for part in parts for name in classes_of(part))
 
 
-def has_gram(space):
-    return type(getattr(space, "geometry", None)).__name__ == "Gram"
-
-
-def arrays_of(part):
+def classes_of(part):
+    yield type(part).__name__
     for field in part:
         if isinstance(field, tuple):
-            yield from arrays_of(field)
-        elif isinstance(field, np.ndarray):
-            yield field
+            yield from classes_of(field)
 
 
-def is_single(array):
-    return array.dtype == np.float32
+def is_single(part):
+    """Does it contain arrays in single precision, which Python rounds at other places?"""
+    return any(
+        is_single(field)
+        if isinstance(field, tuple)
+        else isinstance(field, np.ndarray) and field.dtype == np.float32
+        for field in part
+    )
+
+
+def trials_of(rows, targets, order, start, rule, space, *rest):
+    """How many trials a call makes; for Python, eight experts are one trial."""
+    experts = sum(len(bank.table) for bank in rule.banks) if isinstance(rule, ExpertRules) else 1
+    return (order.size - start) * targets.problems() * max(experts // 8, 1)
 
 
 @contextmanager
-def interpreted_loops():
-    """While it lasts, rare loops are interpreted. For tests that do not count calls or lines."""
+def interpreted_loops(most_trials=MOST_TRIALS, trials=None):
+    """While it lasts, Python runs the first trials of each combination. Yields their counts."""
     compiled, entry = Compiled.__call__, Compiled.entry
-    trials: Counter[type] = Counter()
+    trials = Counter() if trials is None else trials
 
     def is_interpreted(loop, args):
         if loop not in INTERPRETED:
             return False
-        rows, targets, order, start, rule, space, *_ = args
-        trials[type(rule)] += (order.size - start) * targets.problems()
-        return trials[type(rule)] <= MOST_TRIALS and is_rare(rows, targets, rule, space)
+        rows, targets, _, _, rule, space, *_ = args
+        if is_single(rows) or is_single(space):
+            return False
+        name = combination(rows, targets, rule, space)
+        trials[name] += trials_of(*args)
+        return trials[name] <= most_trials
 
     def call(loop, *args):
         if not is_interpreted(loop, args):
@@ -78,7 +81,11 @@ def interpreted_loops():
         return partial(call, loop) if is_interpreted(loop, args) else entry(loop, *args)
 
     with pytest.MonkeyPatch.context() as patch:
-        if not EVERYTHING:
-            patch.setattr(Compiled, "__call__", call)
-            patch.setattr(Compiled, "entry", entry_or_call)
-        yield
+        patch.setattr(Compiled, "__call__", call)
+        patch.setattr(Compiled, "entry", entry_or_call)
+        yield trials
+
+
+def economical_loops():
+    """For tests that count neither calls nor lines of code."""
+    return nullcontext() if EVERYTHING else interpreted_loops(trials=all_trials)

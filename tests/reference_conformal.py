@@ -36,9 +36,9 @@ def several_rates(scores, coverage):
     for score in scores:
         proposal = np.clip(weights @ thresholds / weights.sum(), 0.0, 1.0)
         if alpha_t <= alpha:
-            threshold = proposal + (1.0 - proposal) * ((alpha - alpha_t) / alpha) ** 2
+            threshold = proposal + (1.0 - proposal) * ((alpha - alpha_t) / alpha) ** 4
         else:
-            threshold = proposal - proposal * ((alpha_t - alpha) / coverage) ** 2
+            threshold = proposal - proposal * ((alpha_t - alpha) / coverage) ** 4
         threshold = 1.0 if alpha_t < 0.0 else -1.0 if alpha_t > 1.0 else threshold
         missed = score > threshold
         outside.append(missed)

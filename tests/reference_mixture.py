@@ -27,11 +27,12 @@ EXPERTS = [
     ("logistic", 0.5, "root"),
     ("logistic", 2.0, "root"),
 ]
-# Of those on random features: loss, parameter, and the width in terms of the median distance.
+# Of those on random features: loss, parameter, the width in terms of the median distance, and
+# whether the ranges of columns are joined.
 CURVED = [
-    (loss, parameter, width)
+    (loss, parameter, *measure)
     for loss, parameter in [("hinge", 1.0), ("hinge", 10.0), ("arow", 0.1), ("newton", 1.0)]
-    for width in (1.0, 0.5, 0.25, 0.125)
+    for measure in [(1.0, 0), (0.5, 0), (0.25, 0), (0.125, 0), (0.5, 1), (0.25, 1)]
 ]
 
 
@@ -74,12 +75,15 @@ class Expert:
         self.peaks, self.known = peaks, known
 
     def learn(self, x, y, p, weight):
+        self.bend(y, p, weight)
+        self.step(x, y, weight)
+
+    def bend(self, y, p, weight):
         error = weight * (p - (y > 0))
         self.offset_squares += error**2
         self.offset -= 0.2 * error / math.sqrt(self.offset_squares)
         self.slope_squares += (error * self.f) ** 2
         self.slope = max(0.0, self.slope - 0.2 * error * self.f / math.sqrt(self.slope_squares))
-        self.step(x, y, weight)
 
     def step(self, x, y, weight):
         self.take_in(x)
@@ -104,10 +108,13 @@ class Expert:
         self.G += gain * x**2
 
 
-def median_widths(rows):
-    """The median distance of rows, in standard deviations of their columns, and these."""
-    spread = rows.std(axis=0)
-    spread[rows.max(axis=0) == rows.min(axis=0)] = np.inf
+def median_widths(rows, joined):
+    """The median distance of rows, in units of their columns, and these."""
+    spread = np.ptp(rows, axis=0)
+    varies = spread > 0.0
+    if joined:
+        spread = np.sqrt(spread**2 + np.mean(spread[varies] ** 2))
+    spread[~varies] = np.inf
     scaled = rows / spread
     apart = [np.linalg.norm(a - b) for k, a in enumerate(scaled) for b in scaled[:k]]
     return np.median([d for d in apart if d > 0.0]), spread
@@ -116,8 +123,9 @@ def median_widths(rows):
 class Curved:
     """An expert on the cosines and sines of random angles, from row 128 on."""
 
-    def __init__(self, loss, parameter, part):
+    def __init__(self, loss, parameter, part, joined):
         self.expert, self.part, self.directions = Expert(loss, parameter, "raw", 0), part, None
+        self.joined = joined
         self.expert.take_in = lambda z: None
         self.resize(0)
 
@@ -127,7 +135,7 @@ class Curved:
         one.known = one.peaks = np.ones(components)
 
     def begin(self, rows, seed, components):
-        median, spread = median_widths(rows)
+        median, spread = median_widths(rows, self.joined)
         drawn = np.random.RandomState(seed).normal(size=(rows.shape[1], components // 2))
         self.directions = drawn / spread[:, None] / (self.part * median)
         self.resize(components)
@@ -144,6 +152,10 @@ class Curved:
     def learn(self, x, y, p, weight):
         self.expert.learn(self.features(x), y, p, weight)
 
+    def catch_up(self, rows, y, counts):
+        for x, sign, weight in zip(rows, y, counts, strict=True):
+            self.learn(x, sign, self.chance(x), weight)
+
 
 def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), seed=0, components=0):
     """Log-odds of each row before it is learned from, the weights of experts at the end, and the
@@ -155,19 +167,21 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
     odds, losses = [], []
     counts = np.ones(len(X)) if sample_weight is None else sample_weight
     for t, (x, sign, weight) in enumerate(zip(rows, y, counts, strict=True), 1):
+        awake = len(members) if t > 129 else len(experts)
         chances = np.array([member.chance(x) for member in members])
+        chances[awake:] = shares[:awake] @ chances[:awake] / shares[:awake].sum()
         p = shares @ chances
         odds.append(math.log(p / (1.0 - p)))
         likelihood = chances if sign > 0 else 1.0 - chances
         losses.append(-np.log(likelihood))
         shares = shares * likelihood**weight
         shares = (1.0 - 1.0 / (t + 1)) * shares / shares.sum() + 1.0 / ((t + 1) * N)
+        for member, chance in zip(members[:awake], chances, strict=False):
+            member.learn(x, sign, chance, weight)
         if t == 129:
             for member in members[len(experts) :]:
-                for k in range(128):
-                    member.expert.step(member.features(rows[k]), y[k], counts[k])
-        for member, chance in zip(members, chances, strict=True):
-            member.learn(x, sign, chance, weight)
+                member.catch_up(rows[:128], y[:128], counts[:128])
+                member.expert.step(member.features(x), sign, weight)
         if t == 128:
             for member in members[len(experts) :]:
                 member.begin(X[:128], seed, components)

@@ -20,6 +20,7 @@ from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
 from maxmargin.spaces.pnorm_plane import Plane
 from maxmargin.spaces.power import PowerBuffer, power
+from maxmargin.training.protocol import state_of
 
 epsilons = st.floats(0.0, 1.0)
 
@@ -101,6 +102,7 @@ def test_p_norm_certificates_hold(p, intercept, problem):
     assert learner.certificate_.bound >= best * (1 - ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", EXPONENTS[1:])
 @pytest.mark.parametrize("seed", range(3))
 def test_pairs_in_p_norms_converge_within_the_bounds(p, seed):
@@ -163,7 +165,7 @@ def test_few_evaluations_per_update(p, intercept):
     X, y = make_r_of_k(300, r=4, random_state=0)
     learner = AMIRA(p=p, intercept=intercept, random_state=0).fit(X, y)
     assert learner.converged_
-    assert learner._state.model.linear.geometry.evaluations.sum() <= 5 * learner.n_updates_
+    assert state_of(learner).model.linear.geometry.evaluations.sum() <= 5 * learner.n_updates_
 
 
 @pytest.mark.parametrize("p", [3.0, "log"])

@@ -29,6 +29,7 @@ from maxmargin import (
 )
 from maxmargin.persistence import model_tree
 from maxmargin.spaces.certificate_vectors import LARGEST_AVERAGED_SCALE
+from maxmargin.training.protocol import state_of
 
 # Learners whose weights shrink, with their names in the references.
 SHRINKING = [
@@ -98,7 +99,7 @@ def assert_same(found, wanted, digits=1e-10):
 
 
 def scale_of(clf):
-    return abs(clf._state.model.linear.scalars.table.scale[0])
+    return abs(state_of(clf).model.linear.scalars.table.scale[0])
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.4])
@@ -302,7 +303,7 @@ def test_files_of_means_that_never_shrank_are_what_they_were(kernel):
     X, y = signed(40, 0.3)
     for learner, has_past in ((Perceptron(average=True), False), (NORMA(average=True), True)):
         clf = streamed(learner, X, y, kernel=kernel, gamma=0.3)
-        names = {path.rpartition(".")[2] for path in model_tree.leaves_of(clf._state.model)}
+        names = {path.rpartition(".")[2] for path in model_tree.leaves_of(state_of(clf).model)}
         assert ("past" in names) is has_past
 
 

@@ -172,6 +172,7 @@ def test_both_implementations_of_the_paper_profit_from_checks():
     assert clf.certificate_.ratio > 0.9
 
 
+@pytest.mark.slow
 def test_the_bisection_of_the_paper_with_a_kernel_and_classes():
     X, y = three_classes(n=40, d=3)
     clf = BisectionPerceptron(schedule="paper", kernel="rbf", gamma=0.5, random_state=0)

@@ -31,6 +31,7 @@ from maxmargin import (
     TrackingALMA,
 )
 from maxmargin.models import budget_model, budget_policies
+from maxmargin.training.protocol import state_of
 
 ROWS, OFFSET, RIDGE, SEED = 60, 0.7, 0.4, 3
 X, y = overlapping(n=ROWS, d=4, distance=1.5)
@@ -330,6 +331,7 @@ def test_any_way_to_cut_a_stream(learner, form, sizes):
 
 
 # Each is compiled anew for single precision: one that replaces rows, and one that projects them.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learner", everything_or([PERCEPTRONS[0], PERCEPTRONS[2]], PERCEPTRONS), ids=label
 )
@@ -365,7 +367,7 @@ def test_forgetting_costs_no_more_than_its_share(budget, seed):
     )
     for i in range(150):
         clf.partial_fit(rows[i : i + 1], labels[i : i + 1], classes=[-1, 1])
-        kept = clf._state.model.eviction
+        kept = state_of(clf).model.eviction
         assert kept.gained[0] == clf.n_mistakes_ == trace.M[i]
         assert kept.lost[0] <= 15 / 32 * kept.gained[0] + 1e-12
         np.testing.assert_allclose(kept.lost[0], trace.Q[i], rtol=1e-9, atol=1e-9)
@@ -482,6 +484,7 @@ def test_forgetting_is_paid_for():
         assert RandomBudgetPerceptron.expected_mistakes(norm, losses, budget=10**6) < 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [2, 4])
 def test_mistakes_on_a_random_budget_in_the_mean(budget):
     rows, labels = _short_stream("repeated", 14, 6, 0.2, 5)
@@ -496,6 +499,7 @@ def test_mistakes_on_a_random_budget_in_the_mean(budget):
     assert np.mean(made) == pytest.approx(expected, abs=4 * np.std(made) / np.sqrt(400))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [noisy_stream, one_cloud])
 def test_expected_mistakes_on_longer_streams(make):
     rows, labels = make(400, 0)
@@ -568,7 +572,7 @@ def test_certificates_hold(learner, intercept, ridge):
             clf.set_params(max_iter=passes, shuffle=False).fit(rows, labels)
             assert clf.certificate_.bound >= best * (1 - 1e-6)
             assert clf.certificate_.margin <= best * (1 + 1e-6)
-            proved += clf._state.model.bounds()[0] < np.inf
+            proved += state_of(clf).model.bounds()[0] < np.inf
     assert proved >= 6
 
 
@@ -595,7 +599,7 @@ def test_the_certificate_counts_what_projections_cut_off(threshold, plus, interc
     assert trace.squares[trace.projected & trace.mistakes].max() <= threshold
     assert trace.squares[trace.updated & ~trace.projected].min() > threshold
     # No less than it is, and no more than the distance that counts as 0 makes of it.
-    slack, mass = clf._state.model.eviction.slack[0], trace.mass[-1]
+    slack, mass = state_of(clf).model.eviction.slack[0], trace.mass[-1]
     assert trace.slack[-1] <= slack * (1 + 1e-9)
     assert slack <= trace.slack[-1] + 1.0001e-4 * mass
     # With an intercept the lighter class gets as much mass as the other, by a row of length 1.
@@ -641,7 +645,7 @@ def test_the_length_is_known_on_a_full_budget(learner, on_full, offset, ridge):
         for stop in range(15, ROWS + 1, 15):
             chunk = slice(stop - 15, stop)
             clf.partial_fit(rows[chunk], labels[chunk], classes=np.unique(labels))
-            for c, norm2 in enumerate(clf._state.model.scalars.table.norm2):
+            for c, norm2 in enumerate(state_of(clf).model.scalars.table.norm2):
                 assert np.count_nonzero(clf.dual_coef_[c]) <= 5
                 np.testing.assert_allclose(norm2, true_square(clf, K, c), rtol=1e-9, atol=1e-12)
         assert clf.support_.size == 5 * clf.dual_coef_.shape[0]
@@ -682,14 +686,14 @@ def test_the_inverse_stays_one(offset):
     clf = Projectron(threshold=0.0, budget=60, fit_intercept=offset > 0, **RBF)
     clf.set_params(intercept_scaling=offset or 1.0)
     feed(clf, rows, labels, 20 * [1000])
-    inverse = clf._state.model.eviction.inverse
+    inverse = state_of(clf).model.eviction.inverse
     supports = clf.support_vectors_
     gram = kernels.rbf(supports, supports, 0.5) + offset**2
     assert clf.support_.size == 60
     np.testing.assert_array_equal(supports, rows[clf.support_])
     np.testing.assert_allclose(inverse @ gram @ inverse.T, np.eye(60), rtol=0, atol=1e-6)
     np.testing.assert_allclose(
-        clf._state.model.scalars.table.norm2[0],
+        state_of(clf).model.scalars.table.norm2[0],
         clf.dual_coef_[0] @ gram @ clf.dual_coef_[0],
         rtol=1e-6,
     )
@@ -698,7 +702,7 @@ def test_the_inverse_stays_one(offset):
 
 def arrays_of(clf):
     """All arrays behind a model, by name."""
-    model = clf._state.model
+    model = state_of(clf).model
     parts = {"model": vars(model), "eviction": vars(model.eviction), "store": vars(model.store)}
     parts |= {"slots": model.store.slots._asdict(), "scalars": model.scalars._asdict()}
     parts |= {f"points {c}": vars(points) for c, points in enumerate(model.store.points)}
@@ -874,6 +878,7 @@ def test_pickling_and_cloning(learner, form):
     assert memory(fresh.fit(form(X), y)) == memory(clf.fit(form(X), y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [Forgetron, RandomBudgetPerceptron, Projectron])
 @pytest.mark.parametrize("scale", [1 / 16, 1.0, 16.0])
 def test_the_default_width_suits_pixels_of_any_scale(learner, scale):

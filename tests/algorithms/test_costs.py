@@ -25,6 +25,7 @@ from maxmargin.models import joint_model, kernel_fit
 from maxmargin.models.joint_model import JointModel
 from maxmargin.models.kernel_model import JointKernelModel
 from maxmargin.persistence import describe
+from maxmargin.training.protocol import state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -150,7 +151,7 @@ def test_soft_margin_is_a_private_coordinate(way, offset):
     trace = follow(way, np.tile(longer, (3, 1)), np.tile(y, 3), 4, epsilon=0.3, costs=costs)
     own = np.r_[:4, longer.shape[1] - 1 : longer.shape[1]] if offset else slice(4)
     close(weights(clf, offset), trace.W[:, own])
-    scalars = clf._state.model.linear.scalars.table[0]
+    scalars = state_of(clf).model.linear.scalars.table[0]
     assert scalars.norm2 == pytest.approx(np.sum(trace.W**2), rel=1e-9)
     assert scalars.scale * scalars.positive == pytest.approx(trace.mass[-1], rel=1e-9)
     in_costs = np.sum(trace.multipliers * costs[np.tile(y, 3)])
@@ -161,6 +162,7 @@ def test_soft_margin_is_a_private_coordinate(way, offset):
     assert clf.certificate_.margin == pytest.approx(margin, rel=1e-8)
 
 
+@pytest.mark.compiled
 @every_way
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_compiled_code_has_the_bits_of_its_meaning(way, kernel, monkeypatch):
@@ -500,7 +502,7 @@ def test_costs_cannot_change_under_a_fitted_model():
             with pytest.raises(ValueError, match="'costs' parameter of AMIRA cannot change"):
                 learn(X, y)
     costs[0, 1] *= 2.0  # in the user's own array
-    before = clf.set_params(costs=clf._state.model.spec.costs).fit(X, y).coef_
+    before = clf.set_params(costs=state_of(clf).model.spec.costs).fit(X, y).coef_
     np.testing.assert_array_equal(clf.partial_fit(X, y).coef_, before)
 
 

@@ -122,6 +122,7 @@ def test_any_chunking_gives_the_same_bits(name):
         assert clf.n_updates_ == whole.n_updates_
 
 
+@pytest.mark.compiled
 @every_case
 def test_compiled_and_uncompiled_have_the_same_bits(name, monkeypatch):
     X, y = rows(6, size=60)

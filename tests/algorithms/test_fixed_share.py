@@ -30,6 +30,7 @@ from maxmargin.core.experts import MOST_LEADERS, new_votes, vote
 from maxmargin.core.targets import Binary
 from maxmargin.datasets import load_electricity, make_drifting, make_switching
 from maxmargin.evaluate import progressive
+from maxmargin.training.protocol import state_of
 
 KERNEL = {"kernel": "rbf", "gamma": 2.0, "fit_intercept": False}
 
@@ -150,7 +151,7 @@ def test_alike_experts_drop_no_more_supports_than_each_alone():
     for order in (grid, grid[::-1]):
         clf = FixedShare(learners=order)
         progressive(clf, X, y)
-        assert clf._state.model.spec.experts[0][0].smallest == 1e-6
+        assert state_of(clf).model.spec.experts[0][0].smallest == 1e-6
         said = np.column_stack([alone(each, X, (y > 0).astype(int), 2) for each in order])
         assert clf.expert_mistakes_.tolist() == (said != (y > 0)[:, None]).sum(axis=0).tolist()
 
@@ -288,6 +289,7 @@ def test_leaders_are_written_down_in_constant_memory():
 
 
 # -------------------------------------------------------------------------------- moving targets
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [make_drifting, make_switching])
 def test_moving_targets_need_no_tuning(stream):
     """Of few mistakes: the best expert's in hindsight, a tenth of these, and two."""
@@ -347,6 +349,7 @@ def best_tuned_expert(facts):
     return min(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(pursuit=pursuits(exponents=(2.0, 4.0)))
 def test_moving_targets_by_theorem(pursuit):

@@ -33,6 +33,7 @@ from maxmargin import (
 from maxmargin.kernels import products
 from maxmargin.models import kernel_fit
 from maxmargin.models import kernel_model as kernel_models
+from maxmargin.training.protocol import state_of
 
 ROWS, PASSES, OFFSET, RIDGE = 60, 3, 0.7, 0.4
 X, y = overlapping(n=ROWS, d=4, distance=1.5)
@@ -246,7 +247,7 @@ def test_the_coefficients_at_the_last_two_snapshots_are_kept(monkeypatch):
     clf = AMIRA(kernel="rbf", max_iter=PASSES, random_state=0).fit(X, y)
     before, last = (each[:, clf.support_] for each in taken[-2:])
     assert not np.array_equal(before, last)
-    np.testing.assert_array_equal(clf._state.model.supports.marks, [before, last])
+    np.testing.assert_array_equal(state_of(clf).model.supports.marks, [before, last])
 
 
 def test_the_coefficients_at_the_last_two_snapshots_of_a_stream_are_kept():
@@ -254,7 +255,7 @@ def test_the_coefficients_at_the_last_two_snapshots_of_a_stream_are_kept():
     clf, taken, due = Perceptron(kernel="rbf", gamma=0.3), [np.zeros((1, 0))] * 2, 1
     for t in range(ROWS):
         clf.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
-        known = clf._state.model.supports
+        known = state_of(clf).model.supports
         if clf.n_updates_ >= due:
             taken.append(known.coefs)
             due = 2 * clf.n_updates_
@@ -428,7 +429,7 @@ def test_single_precision():
         clone(plain).fit(single, labels),
         clone(plain).set_params(kernel_dtype="float32").fit(rows, labels),
     ):
-        assert clf._state.model.kernel.dtype == np.float32
+        assert state_of(clf).model.kernel.dtype == np.float32
         assert clf.dual_coef_.dtype == np.float64
         outputs = clf.decision_function(rows)
         assert_close(outputs, double.decision_function(rows), 1e-3)
@@ -436,17 +437,17 @@ def test_single_precision():
         np.testing.assert_allclose(clf.certificate_.margin, double.certificate_.margin, rtol=1e-3)
         assert clf.certificate_.bound >= double.certificate_.margin
     clf = clone(plain).set_params(kernel_dtype="float64").fit(single, labels)
-    assert clf._state.model.kernel.dtype == np.float64
+    assert state_of(clf).model.kernel.dtype == np.float64
     assert_same_model(clf, clone(plain).fit(single.astype(np.float64), labels))
 
 
 def test_many_rows_are_taken_in_single_precision(monkeypatch):
     monkeypatch.setattr(kernel_models, "MANY_ROWS", ROWS)
     plain = AMIRA(**PARAMETERS["rbf"], max_iter=1, random_state=0)
-    assert clone(plain).fit(X, y)._state.model.kernel.dtype == np.float32
-    assert clone(plain).fit(X[1:], y[1:])._state.model.kernel.dtype == np.float64
+    assert state_of(clone(plain).fit(X, y)).model.kernel.dtype == np.float32
+    assert state_of(clone(plain).fit(X[1:], y[1:])).model.kernel.dtype == np.float64
     asked = clone(plain).set_params(kernel_dtype="float64").fit(X, y)
-    assert asked._state.model.kernel.dtype == np.float64
+    assert state_of(asked).model.kernel.dtype == np.float64
 
 
 def test_precision_does_not_depend_on_the_chunks(monkeypatch):
@@ -780,7 +781,7 @@ def test_a_model_keeps_nothing_but_its_supports():
         ),
     ):
         assert clf.support_.size < 20
-        model = clf._state.model
+        model = state_of(clf).model
         assert max(array.shape[-1] for _, array in arrays_of(model) if array.ndim) <= 20
         assert model.supports.points.size() == clf.support_.size
         assert model.training is None

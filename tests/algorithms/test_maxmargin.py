@@ -231,6 +231,14 @@ def test_hard_margin_of_separable_rows():
     assert f[y == 0].min() == pytest.approx(-f[y != 0].max(), rel=1e-5)
 
 
+def test_advice_where_rows_may_not_be_separable():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(
+        ConvergenceWarning, match="use soft_margin > 0 if the rows are not separable"
+    ):
+        MaxMargin(soft_margin=0.0).fit(X, y)
+
+
 def test_rows_that_cannot_be_separated_are_proved_to_be():
     X, y = load_iris(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match="No hyperplane separates these rows by more than"):
@@ -275,6 +283,20 @@ def test_offsets_of_all_rows_cost_no_digits():
     usual, far = MaxMargin(tol=1e-6).fit(X, y), MaxMargin(tol=1e-4).fit(X + 1e6, y)
     assert far.converged_
     assert far.certificate_.margin == pytest.approx(usual.certificate_.margin, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_few_rows_of_many_features(loss, offset):
+    """Products of rows are those about the mean, and the first mu is as large as they are."""
+    random = np.random.default_rng(3)
+    X, y = random.normal(size=(189, 1637)), random.integers(0, 2, 189)
+    given = {"loss": loss, "soft_margin": 0.05}
+    near, far = MaxMargin(**given).fit(X, y), MaxMargin(**given).fit(X + offset, y)
+    assert near.converged_
+    assert far.converged_
+    assert far.n_iter_ <= 20
+    assert far.certificate_.margin == pytest.approx(near.certificate_.margin, rel=2e-3)
 
 
 def test_shards_prove_together_what_all_rows_do():

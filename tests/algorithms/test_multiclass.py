@@ -26,6 +26,7 @@ from maxmargin.core.loop import maintain
 from maxmargin.models import joint_model, kernel_fit
 from maxmargin.models.joint_model import JointModel
 from maxmargin.models.kernel_model import JointKernelModel
+from maxmargin.training.protocol import state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -198,7 +199,7 @@ def test_one_pass_is_any_chunking(learner, form, offset):
         np.testing.assert_array_equal(clf.coef_, expected.coef_)
         np.testing.assert_array_equal(clf.intercept_, expected.intercept_)
         assert scalars(clf).tobytes() == scalars(expected).tobytes()
-        assert clf._state.model.tally.tobytes() == expected._state.model.tally.tobytes()
+        assert state_of(clf).model.tally.tobytes() == state_of(expected).model.tally.tobytes()
         assert clf.certificate_.bound == expected.certificate_.bound
 
     check()
@@ -270,6 +271,7 @@ def test_streams_in_a_kernel_space(pair, offset):
     assert learner.n_mistakes_ == trace.mistakes.sum()
 
 
+@pytest.mark.compiled
 def test_compiled_loops_have_the_bits_of_their_meaning(monkeypatch):
     X, y = four_classes(n=20)
     for learner in (AMIRA(epsilon=0.3), ROMMA(delta=0.2, multiclass="1-best")):
@@ -280,13 +282,13 @@ def test_compiled_loops_have_the_bits_of_their_meaning(monkeypatch):
                 run_plainly(patch)
                 plain = clone(clf).fit(X, y)
             assert scalars(compiled).tobytes() == scalars(plain).tobytes()
-            assert compiled._state.model.tally.tobytes() == plain._state.model.tally.tobytes()
+            assert state_of(compiled).model.tally.tobytes() == state_of(plain).model.tally.tobytes()
             np.testing.assert_array_equal(compiled.decision_function(X), plain.decision_function(X))
             assert compiled.certificate_ == plain.certificate_
 
 
 def scalars(learner):
-    model = learner._state.model
+    model = state_of(learner).model
     return (model if learner.kernel == "rbf" else model.linear).scalars.table
 
 
@@ -502,6 +504,7 @@ def test_free_joint_margin_by_hand():
     assert free_joint_margin(moved, np.arange(3), 3) == pytest.approx(np.sqrt(0.75), rel=1e-6)
 
 
+@pytest.mark.unsampled
 @every_learner
 @settings(max_examples=5, deadline=None)
 @given(problem=separable_problems, passes=st.sampled_from([1, 2, 30]))
@@ -517,6 +520,7 @@ def test_no_joint_margin_exceeds_the_bound(learner, problem, passes):
     assert certificate.margin <= best * (1 + ROUNDING)
 
 
+@pytest.mark.unsampled
 @every_learner
 @settings(max_examples=5, deadline=None)
 @given(
@@ -538,6 +542,7 @@ def test_no_joint_margin_with_free_intercepts_exceeds_the_bound(learner, problem
     assert certificate.margin <= best * (1 + 1e-4)
 
 
+@pytest.mark.unsampled
 @every_learner
 @with_and_without_intercept
 def test_bounds_of_streams_hold_after_every_row(learner, offset):
@@ -593,7 +598,7 @@ def test_soft_margins_of_streams_are_private_coordinates(learner, offset):
         close(weights(clf, offset), np.delete(weights(explicit, offset), np.r_[4:44], axis=1), 1e-8)
         assert clf.n_updates_ == explicit.n_updates_
         assert clf.certificate_.bound == pytest.approx(explicit.certificate_.bound, rel=1e-8)
-    assert clf._state.model.linear.weights.shape == (4, X.shape[1] + 1)
+    assert state_of(clf).model.linear.weights.shape == (4, X.shape[1] + 1)
 
 
 def test_fit_and_then_a_stream_is_one_run():
@@ -824,7 +829,7 @@ def test_snapshots_lift_the_certificate(kernel):
     X, y = X[clear], np.argmax(X[clear], axis=1)
     clf = AMIRA(epsilon=0.05, kernel=kernel, gamma=0.2, fit_intercept=False)
     clf.set_params(max_iter=5000, random_state=0).fit(X, y)
-    model = clf._state.model
+    model = state_of(clf).model
     lifted = model.bounds()[0]
     if kernel == "linear":
         model.linear.witness.mark[:] = 0.0

@@ -24,7 +24,7 @@ from maxmargin.algorithms import noca
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.models.linear_model import as_rows
 from maxmargin.spaces.gaussian_mixture import class_logs, learn_mixture, new_mixture
-from maxmargin.training.protocol import trainer_of
+from maxmargin.training.protocol import state_of, trainer_of
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
@@ -110,7 +110,7 @@ def is_clear(trace, rho) -> bool:
 
 def sizes_of(learner):
     """Rows in each component, where all rows count."""
-    return learner._state.model.mixture.sizes[: len(learner.components_)]
+    return state_of(learner).model.mixture.sizes[: len(learner.components_)]
 
 
 def play(learner, stream, form=np.asarray):
@@ -234,7 +234,7 @@ def assert_compiled_is_plain(learner, X, y, classes) -> None:
     assert mistakes == learner.n_mistakes_
     for name, mine in mixture._asdict().items():
         np.testing.assert_array_equal(
-            mine, getattr(learner._state.model.mixture, name), err_msg=name
+            mine, getattr(state_of(learner).model.mixture, name), err_msg=name
         )
     logs = np.full((y.size, classes), np.nan)
     class_logs.plain(rows, learner.weighting == "count", mixture, logs)
@@ -548,7 +548,7 @@ def test_memory_does_not_grow(form):
     size = len(pickle.dumps(learner))
     for part in np.array_split(np.arange(1, 3000), 9):
         learner.partial_fit(form(X[part]), y[part])
-    arrays = learner._state.model.mixture
+    arrays = state_of(learner).model.mixture
     assert len(learner.components_) == len(learner.means_) == 7
     assert sum(array.nbytes for array in arrays) <= 8 * (7 * (2 * 5 + 5) + 5 + 3 + 4)
     assert len(pickle.dumps(learner)) <= size + 16  # integers are longer when larger

@@ -17,6 +17,7 @@ from maxmargin.datasets import make_r_of_k
 from maxmargin.models.build import build
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.power import power
+from maxmargin.training.protocol import put_state, state_of
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 EXPONENTS = [2.5, 3.0, 4.25, 9.21]
@@ -91,7 +92,7 @@ def test_next_to_p_2_nothing_changes(name, form):
         kind(p=p, **settings_).partial_fit(FORMS[form](X), y, classes=[-1, 1])
         for p in (2.0, 2.0 + 1e-12)
     )
-    assert near._state.model.linear.geometry.p != 2.0
+    assert state_of(near).model.linear.geometry.p != 2.0
     assert near.n_updates_ == plain.n_updates_ > 5
     close(near.coef_, plain.coef_, 1e-9)
     close(near.intercept_, plain.intercept_, 1e-9)
@@ -108,7 +109,7 @@ def test_the_geometry_at_p_2_is_the_plain_one(name):
     # Start over from zero, with the other geometry.
     model = build(raised._spec(), 1, X).model
     model.linear = model.linear._replace(geometry=new_pnorm(2.0, 1, X.shape[1] + 1))
-    raised._state = raised._state._replace(model=model)
+    put_state(raised, state_of(raised)._replace(model=model))
     raised.partial_fit(X, y)
     assert raised.n_updates_ == plain.n_updates_ > 5
     close(raised.coef_, plain.coef_, 1e-10)
@@ -117,6 +118,7 @@ def test_the_geometry_at_p_2_is_the_plain_one(name):
 # --------------------------------------------------------------------------------------- the powers
 
 
+@pytest.mark.slow
 @every_exponent
 @pytest.mark.parametrize("name", ["Perceptron", "TrackingALMA", "NORMA"])
 def test_sums_do_not_drift(p, name):
@@ -127,7 +129,7 @@ def test_sums_do_not_drift(p, name):
     y = random.choice([-1, 1], 20_000)
     clf = kind(p=p, margin=1e9).partial_fit(X, y, classes=[-1, 1])
     assert clf.n_updates_ == 20_000
-    space = clf._state.model.linear
+    space = state_of(clf).model.linear
     sizes = np.abs(space.weights)
     total = (sizes**p).sum()
     np.testing.assert_allclose(space.geometry.sums, total, rtol=1e-10)
@@ -227,10 +229,10 @@ def test_sums_survive_a_fall_by_many_powers_of_ten(p):
     y = np.ones(120, dtype=int)
     clf = Perceptron(p=p, margin=1e9, fit_intercept=False)
     clf.partial_fit(X, y, classes=[-1, 1])
-    geometry, weights = clf._state.model.linear.geometry, clf._state.model.linear.weights
+    geometry, weights = state_of(clf).model.linear.geometry, state_of(clf).model.linear.weights
     assert weights[0, 0] == 0.0
     np.testing.assert_allclose(
-        geometry.sums, (np.abs(weights) ** clf._state.model.p).sum(), rtol=1e-12
+        geometry.sums, (np.abs(weights) ** state_of(clf).model.p).sum(), rtol=1e-12
     )
 
 
@@ -238,7 +240,7 @@ def test_sums_survive_a_fall_by_many_powers_of_ten(p):
 def test_the_intercept_is_scaled_by_the_largest_norm_of_the_space(form):
     X, y = make_r_of_k(50, 40, k=8, r=2, random_state=0)
     clf = Perceptron(p=4.0, intercept_scaling="max", max_iter=2, random_state=0).fit(form(X), y)
-    assert clf._state.model.tail.offset == pytest.approx(40 ** (1 / 4), rel=1e-12)
+    assert state_of(clf).model.tail.offset == pytest.approx(40 ** (1 / 4), rel=1e-12)
 
 
 @pytest.mark.parametrize(

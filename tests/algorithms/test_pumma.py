@@ -23,6 +23,7 @@ from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
 from maxmargin.spaces.pnorm_plane import Plane
 from maxmargin.spaces.power import PowerBuffer, power
+from maxmargin.training.protocol import state_of
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 EXPONENTS = [2.0, 3.0, 4.0, 9.21]
@@ -127,7 +128,7 @@ def test_kkt_conditions_after_every_step(p, seed):
         if not updated:
             np.testing.assert_array_equal(w, before)
             continue
-        positive, negative = clf._state.model.pair.members[:2, : X.shape[1]]
+        positive, negative = state_of(clf).model.pair.members[:2, : X.shape[1]]
         assert w @ positive + b == pytest.approx(1, abs=1e-9)
         assert w @ negative + b == pytest.approx(-1, abs=1e-9)
 
@@ -326,7 +327,7 @@ def test_other_p_are_refused_by_name(kind, p):
 def test_few_evaluations_per_update(r):
     X, y = make_r_of_k(300, r=r, random_state=0)
     clf = PUMMA(p="log", random_state=0).fit(X, y)
-    assert clf._state.model.linear.geometry.evaluations.sum() <= 6 * clf.n_updates_
+    assert state_of(clf).model.linear.geometry.evaluations.sum() <= 6 * clf.n_updates_
 
 
 # ------------------------------------------------------------------------------------- parameters
@@ -500,7 +501,7 @@ def test_below_2_a_certificate_without_an_update_holds():
     best = 50 ** (1 / 1.25)
     assert clf.certificate_.bound >= best * (1 - 1e-12)
     assert clf.certificate_.margin == pytest.approx(best, rel=1e-9)
-    model = clf._state.model
+    model = state_of(clf).model
     assert model.ceiling(model.rows(X), np.sqrt(50.0)) >= best
     assert model.tally.largest_xx[0] >= best**2 * (1 - 1e-12)
 
@@ -546,6 +547,14 @@ def test_near_1_certificates_hold(p, seed):
     reached = np.min(y * (X @ w + clf.intercept_[0])) / reference.norm(w, p / (p - 1))
     assert clf.certificate_.margin == pytest.approx(reached, rel=1e-9)
     assert 0.0 < reached <= clf.certificate_.bound
+
+
+def test_near_1_a_warning_names_rounding():
+    X, y = separable(n=60, d=4, gap=0.5)
+    with pytest.warns(ConvergenceWarning, match=r"With p=1\.01 rounding may cause updates"):
+        PUMMA(p=1.01, delta=0.01, max_iter=2, random_state=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"set soft_margin\.$"):
+        PUMMA(p=1.5, delta=0.01, max_iter=2, random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, np.inf, np.nan])
@@ -602,7 +611,7 @@ def test_margins_in_other_norms(p, norm, kind):
     X = X + 0.3 * y[:, None] * target / np.abs(target).sum()
     clf = PUMMA(p=p, delta=delta, max_iter=10**5, random_state=0).fit(X, y)
     assert clf.converged_
-    exponent = clf._state.model.p
+    exponent = state_of(clf).model.p
     best, distortion = exact_margin(X, y, norm), PUMMA.distortion(exponent, norm, 12)
     gaps = (X[y > 0][:, None] - X[y < 0]).reshape(-1, 12)
     widest = np.linalg.norm(gaps, ord=norm, axis=1).max()

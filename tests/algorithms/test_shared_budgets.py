@@ -25,6 +25,7 @@ from maxmargin import (
     RandomBudgetPerceptron,
 )
 from maxmargin.models import budget_model, budget_policies
+from maxmargin.training.protocol import state_of
 
 ROWS, SEED = 60, 3
 RBF = {"kernel": "rbf", "gamma": 0.5}
@@ -230,7 +231,7 @@ def test_the_length_is_known_on_a_full_budget(on_full, offset, ridge):
         clf.partial_fit(X[stop - 15 : stop], y[stop - 15 : stop], classes=range(3))
         weights = np.zeros((3, ROWS))
         np.add.at(weights.T, clf.support_, clf.dual_coef_.T)
-        norm2 = clf._state.model.scalars.table.norm2[0]
+        norm2 = state_of(clf).model.scalars.table.norm2[0]
         np.testing.assert_allclose(norm2, np.sum(weights * (weights @ K)), rtol=1e-9, atol=1e-12)
     assert clf.support_.size == 5
     assert clf.n_updates_ > 5
@@ -270,6 +271,7 @@ def comparisons(K, labels, longest, random):
             yield norm, np.maximum(0.0, 1.0 - leads * norm / length).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.6, 1.5])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_mistake_bounds(spread, seed):
@@ -296,7 +298,7 @@ def test_forgetting_costs_no_more_than_its_share(budget):
     clf = Forgetron(budget=budget, multiclass="1-best", **RBF)
     for i in range(200):
         clf.partial_fit(rows[i : i + 1], labels[i : i + 1], classes=range(3))
-        kept = clf._state.model.eviction
+        kept = state_of(clf).model.eviction
         assert kept.gained[0] == clf.n_mistakes_
         assert kept.lost[0] <= 15 / 32 * kept.gained[0] + 1e-12
     assert clf.n_mistakes_ > 50

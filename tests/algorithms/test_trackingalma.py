@@ -40,6 +40,7 @@ def known(pursuit):
     return pursuit.known() | {"drift": pursuit.drift()}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(pursuit=pursuits(), aggressive=st.booleans())
 def test_mistakes_of_the_tuned_learner(pursuit, aggressive):

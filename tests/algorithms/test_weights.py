@@ -45,6 +45,7 @@ from maxmargin import (
 from maxmargin.core import experts
 from maxmargin.core.rule import Trial
 from maxmargin.core.targets import Binary, WeightedBinary
+from maxmargin.training.protocol import state_of
 
 # Their steps, or those that follow them, do not depend on how many there were before.
 REPEATING = [
@@ -530,7 +531,7 @@ def test_new_classes_of_a_balanced_stream():
     clf.partial_fit(X[:first], y[:first], grow=True)
     clf.partial_fit(X[first:], y[first:], grow=True)
     assert clf.classes_.tolist() == [0, 1, 2]
-    assert clf._state.totals.tolist() == [*np.bincount(y), y.size]
+    assert state_of(clf).totals.tolist() == [*np.bincount(y), y.size]
     known = PassiveAggressive(C=0.1, class_weight="balanced").partial_fit(X, y, range(3), grow=True)
     np.testing.assert_array_equal(clf.coef_, known.coef_)
 
@@ -579,7 +580,7 @@ def test_threads_count_classes_together():
             list(pool.map(learn, range(10, 14)))
     finally:
         sys.setswitchinterval(before)
-    assert clf._state.totals.tolist() == [*np.bincount(y), y.size]
+    assert state_of(clf).totals.tolist() == [*np.bincount(y), y.size]
 
 
 # ----------------------------------------------------------------------------------- votes, streams

@@ -13,7 +13,7 @@ import numpy as np
 from maxmargin.streams import StreamError
 from maxmargin.streams.column_kinds import LARGEST_NUMBER
 from maxmargin.streams.csv_text import MISSING
-from maxmargin.streams.tables import CsvSource
+from maxmargin.streams.tables import TableSource
 
 NUMBERS = ("0", "1", "-2.5", "1e3", ".5", "7.", "+4", "123456789012345678901", "4.9e-324", "-0.0")
 ODD_NUMBERS = ("", "NA", "nan", "inf", "1e999", "0x1F", "1_0", "--1", "1e", "1.2.3", " 3 ", "1\t")
@@ -78,7 +78,7 @@ def damaged(chance: random.Random, text: bytes) -> bytes:
 
 
 def check(text: bytes, file: Any, options: dict[str, Any]) -> None:
-    source = CsvSource(file, label="y", delimiter=",", **options)
+    source = TableSource(file, "csv", label="y", delimiter=",", **options)
     schema = source.schema()
     blocks = list(source.blocks())
     given = [

@@ -34,6 +34,7 @@ from threadpoolctl import threadpool_limits
 
 import maxmargin
 from maxmargin import streams
+from maxmargin.training.protocol import state_of
 
 LONG = np.longdouble
 ROUNDING = float(np.finfo(LONG).eps)
@@ -458,7 +459,7 @@ class Question:
         private = np.diag(self.private)
         if self.clf.kernel == "linear":
             F = np.hstack([self.X, private]) if self.soft > 0 else self.X
-            self.space: Any = Vectors(F, getattr(self.clf._state.model, "p", 2.0))
+            self.space: Any = Vectors(F, getattr(state_of(self.clf).model, "p", 2.0))
             self.radius = np.sqrt((self.X**2).sum(axis=1).max())
         else:
             self.space = self.kernel_space(self.X, private**2)
@@ -470,11 +471,11 @@ class Question:
 
     def kernel_space(self, X, private):
         """Of these rows, with what they have in common in private coordinates."""
-        return Gram(kernel_values(self.clf._state.model.kernel, X) + private)
+        return Gram(kernel_values(state_of(self.clf).model.kernel, X) + private)
 
     def own(self):
         """A space, and the learner's weights in it, as far as they are known."""
-        size, model = len(self.X), self.clf._state.model
+        size, model = len(self.X), state_of(self.clf).model
         if self.clf.kernel == "linear":
             W = np.pad(self.clf.coef_, ((0, 0), (0, size if self.soft > 0 else 0)))
             if self.soft > 0 and self.whole:
@@ -536,8 +537,8 @@ class Question:
         values = (demands.signs * outputs.T[demands.rows]).sum(axis=1)
         margin, least = demands.least(values, False) / length, demands.costs.min()
         slack = MARGIN_TOLERANCE * abs(margin) + MARGIN_TOLERANCE_PER_RADIUS * self.radius / least
-        if self.clf._state.model.has_supports:  # it knows kernel values only so exactly
-            kernel = self.clf._state.model.kernel
+        if state_of(self.clf).model.has_supports:  # it knows kernel values only so exactly
+            kernel = state_of(self.clf).model.kernel
             most = kernel.gamma * (self.X**2).sum(axis=1).max() if kernel.name == "rbf" else 0.0
             mass = np.abs(self.clf.dual_coef_[which] / largest).sum() / length
             lost = np.finfo(kernel.dtype).eps * (16 + 8 * most) * self.radius**2 * mass
@@ -561,7 +562,7 @@ class Objectives:
         self.linear, self.free = self.clf.kernel == "linear", self.clf.fit_intercept
         self.origin = X.mean(axis=0) if self.linear and self.free else np.zeros(X.shape[1], LONG)
         self.X, self.labels = X - self.origin, step.y
-        kernel = None if self.linear else self.clf._state.model.kernel
+        kernel = None if self.linear else state_of(self.clf).model.kernel
         self.K = self.X @ self.X.T if self.linear else kernel_values(kernel, self.X)
         self.weight = sample_weight_of(self.clf, step) / (2 * LONG(self.clf.soft_margin))
         self.squared = self.clf.loss == "squared_hinge"

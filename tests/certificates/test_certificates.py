@@ -29,6 +29,7 @@ from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron, 
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.models import linear_model
+from maxmargin.training.protocol import state_of
 
 FORMS = [np.asarray, sparse.csr_matrix]
 # None: no intercept; otherwise the intercept_scaling.
@@ -255,7 +256,7 @@ def test_snapshots_lift_the_certificate_of_amira(seed):
     clf.fit(*shifted_cloud(seed))
     assert clf.converged_
     assert clf.certificate_.ratio >= 0.85
-    hull = clf._state.model._hull()
+    hull = state_of(clf).model._hull()
     mine = hull.scalars.table[0]
     ever = hull.norm_over_mass(0, 0.0, (mine.positive, mine.negative), (0.0, 0.0))
     assert clf.certificate_.margin / ever < 0.75
@@ -315,7 +316,7 @@ def test_many_weights_fall_back_to_the_imbalance_bound(monkeypatch, learner):
         for _ in range(20):
             clf.partial_fit(X, y)
             assert clf.certificate_.bound >= optima[-1]
-        witness = clf._state.model.linear.witness
+        witness = state_of(clf).model.linear.witness
         assert witness.share.size == witness.mark.size == witness.mark_share.size == 0
         # Nothing but the largest norm, which any hyperplane satisfies, would be no bound at all.
         assert clf.certificate_.bound < np.linalg.norm(X, axis=1).max()

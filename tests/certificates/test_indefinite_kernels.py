@@ -12,6 +12,7 @@ FEW = ("PassiveAggressive", "Forgetron")
 KERNELS = everything_or(50, 150)
 
 
+@pytest.mark.slow
 def test_no_ratio_is_above_1():
     learned = 0
     for number in range(KERNELS):

@@ -24,6 +24,7 @@ from maxmargin import (
     Perceptron,
     certify,
 )
+from maxmargin.training.protocol import state_of
 
 LEARNERS = [
     AMIRA(epsilon=0.1, multiclass="ovr"),
@@ -311,7 +312,7 @@ def test_room_for_more_columns_does_not_count():
             known = max(columns, min(5, i + 1))
             features = dict(zip(names[:known], row[:known], strict=True))
             clf.learn_one(features, int(each), classes=[-1, 1])
-    widths = [clf._state.model.width() for clf in clfs]
+    widths = [state_of(clf).model.width() for clf in clfs]
     assert widths[0] != widths[1]
     parts = [clf.certificate_ for clf in clfs]
     assert Certificate.merge(parts).evidence.vectors.shape == (2, 5)

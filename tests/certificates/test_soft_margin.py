@@ -26,6 +26,7 @@ from maxmargin import (
     Relaxation,
     TrackingALMA,
 )
+from maxmargin.training.protocol import state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -197,7 +198,7 @@ def test_in_a_stream_every_row_is_new(learner, form, intercept, classes):
                 assert mine.bound >= other.bound * (1 - 1e-8)
             else:
                 assert mine.bound == pytest.approx(other.bound, rel=1e-8)
-    assert clf._state.model.linear.weights.shape[1] == X.shape[1] + 1
+    assert state_of(clf).model.linear.weights.shape[1] == X.shape[1] + 1
 
 
 @every_learner
@@ -222,7 +223,7 @@ def test_fit_and_then_a_stream(learner, form):
         seen = min(30 + done, 60)
         best, _, _ = max_margin(soft(X[:seen], LAMBDA), y[:seen], intercept=True)
         assert clf.certificate_.bound >= best
-        assert clf._state.model.linear.weights.shape[1] == X.shape[1] + 1
+        assert state_of(clf).model.linear.weights.shape[1] == X.shape[1] + 1
     assert clf.certificate_.bound <= bound
     assert not np.array_equal(clf.coef_, coef)
     assert np.isfinite(clf.decision_function(rows)).all()
@@ -241,14 +242,14 @@ def test_fit_and_then_a_stream_is_one_run(learner):
         explicit.partial_fit(longer[i : i + 1], y[i : i + 1])
         assert_same_features(clf, explicit, X.shape[1])
     w = np.append(explicit.coef_, explicit.intercept_ if not in_pairs(learner) else 0.0)
-    assert clf._state.model.linear.scalars.table.norm2[0] == pytest.approx(w @ w, rel=1e-8)
+    assert state_of(clf).model.linear.scalars.table.norm2[0] == pytest.approx(w @ w, rel=1e-8)
 
 
 @every_learner
 def test_zero_is_no_soft_margin(learner):
     X, y = problem(2)
     clf = clone(learner).set_params(soft_margin=0.0, max_iter=3, random_state=0).fit(X, y)
-    assert clf._state.model.linear.weights.shape[1] == X.shape[1] + 1
+    assert state_of(clf).model.linear.weights.shape[1] == X.shape[1] + 1
 
 
 def test_warm_start_keeps_the_private_coordinates():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
 
-from maxmargin import NOCA, NORMA, Perceptron, load, save, streams
+from maxmargin import NOCA, NORMA, PassiveAggressive, Perceptron, load, save, streams
 from maxmargin.evaluate import progressive
 
 TWO = ("-a", "norma", "-a", "perceptron")
@@ -26,6 +26,24 @@ def test_report(report, folder, rows):
         assert one["accuracy"] == expected.accuracy
         assert one["recent_accuracy"] == expected.recent_accuracy(said["recent"])[-1]
         assert one["updates"] == expected.updates[-1]
+
+
+def test_prediction_sets(command, report, folder, rows):
+    X, y = rows
+    learner = "-a", "passiveaggressive", "--set", "coverage=0.6"
+    said = report("evaluate", folder / "rows.svm", *learner)["learners"][0]["prediction_sets"]
+    expected = progressive(PassiveAggressive(coverage=0.6), X, y)
+    assert said["coverage"] == expected.covered.mean()
+    assert said["mean_size"] == expected.set_sizes.mean()
+    assert said["answered"] == expected.answered
+    assert said["answered_accuracy"] == expected.answered_accuracy
+    _, printed, _ = command("evaluate", folder / "rows.svm", *learner)
+    assert f"Prediction sets of PassiveAggressive: {100 * said['coverage']:.2f} %" in printed
+    fitted = report("fit", folder / "rows.svm", *learner)["coverage"]
+    assert fitted["target"] == 0.6
+    assert abs(fitted["observed"] - 0.6) <= fitted["bound"]
+    _, printed, _ = command("fit", folder / "rows.svm", *learner)
+    assert f"coverage {fitted['observed']:.4f} of 300 rows" in printed
 
 
 def test_setting_of_one_learner(report, folder, rows):

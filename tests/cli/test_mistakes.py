@@ -79,7 +79,7 @@ def test_unknown_algorithm(command, folder, name, hint):
 def test_learner_that_needs_all_rows_at_once(command, folder, verb):
     code, message = one_line(command(verb, folder / "rows.svm", "-a", "bisectionperceptron"))
     assert code == 2
-    assert message.startswith("BisectionPerceptron needs all rows at once")
+    assert message.startswith("BisectionPerceptron needs all rows in memory: use it from Python")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from maxmargin.cli.score_text import score_lines
+from maxmargin.cli.output import score_lines
 from maxmargin.evaluate.scores import Scores
 
 

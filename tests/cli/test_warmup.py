@@ -33,6 +33,7 @@ def warm(monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_what_is_compiled_ahead_is_found(warm):
     first = json.loads(warm("perceptron", "--rows", "dense", "--json"))
     [learner] = first["learners"]

@@ -30,7 +30,7 @@ SHARED = {
     "data": ("fit", "evaluate"),
     "learner_options": ("fit", "evaluate"),
     "class_weights": ("fit", "evaluate"),
-    "score_text": ("fit",),
+    "output": ("fit",),
     "counted": ("fit", "evaluate"),
 }
 

@@ -25,6 +25,7 @@ from maxmargin import (
     certify,
 )
 from maxmargin.models import kernel_model
+from maxmargin.training.protocol import state_of
 
 RANDOM = np.random.default_rng(1)
 X = RANDOM.normal(size=(60, 4))
@@ -72,9 +73,9 @@ def test_many_rows_far_away_are_computed_exactly_enough(monkeypatch):
     labels = (rows[:, 0] ** 2 + rows[:, 1] > 0.5).astype(int)
     rows *= 50.0  # gamma times the squared norms is too much for float32
     clf = AMIRA(kernel="rbf", gamma=0.5, max_iter=1, random_state=0).fit(rows, labels)
-    assert clf._state.model.kernel.dtype == np.float64
+    assert state_of(clf).model.kernel.dtype == np.float64
     nearer = clone(clf).fit(rows / 50.0, labels)
-    assert nearer._state.model.kernel.dtype == np.float32
+    assert state_of(nearer).model.kernel.dtype == np.float32
 
 
 def test_matrices_that_are_no_kernels_prove_nothing():
@@ -185,6 +186,7 @@ on_streams = pytest.mark.parametrize("learner", ON_STREAMS, ids=str)
 
 
 # Each is compiled anew for single precision.
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", everything_or(ON_STREAMS[1:2], ON_STREAMS), ids=str)
 def test_single_precision_on_a_stream_that_moves_away(learner):
     X, y = overlapping(n=200, d=4)

@@ -84,6 +84,7 @@ def run(program, backend=None):
     )
 
 
+@pytest.mark.slow
 @only_full
 def test_both_backends_learn_the_same_to_the_bit():
     program = FITS.format(path=sys.path)

@@ -23,6 +23,8 @@ from maxmargin.core.targets import Binary, OneVsRest
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.training.inputs import as_targets
 
+pytestmark = pytest.mark.compiled
+
 FORMS = {
     "C": np.ascontiguousarray,
     "Fortran": np.asfortranarray,
@@ -97,6 +99,7 @@ def rules_and_rows():
                 yield pytest.param(learner, form, dtype, classes, id=name)
 
 
+@pytest.mark.unsampled
 @pytest.mark.parametrize(("learner", "form", "dtype", "classes"), list(rules_and_rows()))
 def test_compiled_equals_plain_for_every_rule(monkeypatch, learner, form, dtype, classes):
     X, codes, order = problem(classes, dtype)

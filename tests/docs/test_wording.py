@@ -18,6 +18,7 @@ SOURCES = [
 ]
 # `benchmarks.md` is made from measurements, with the words of the time when they were made.
 PAGES = [*ROOT.glob("*.md"), *(p for p in ROOT.glob("docs/*.md") if p.name != "benchmarks.md")]
+PAGES += [*ROOT.glob("examples/*/*.py"), *ROOT.glob("examples/**/*.rst")]
 BANNED = {
     r"\b(?-i:[Nn]obody)\b": "say what is unknown or unused",
     r"\b(rows|weights) at hand\b": "data in memory; the present weights",

@@ -9,16 +9,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-from extent import EVERYTHING
+import pytest
 
 HERE = Path(__file__).parent
-FILES = ["test_interruptions.py"]
-KINDS = "(ROMMA or Forgetron) and partial_fit"
-if EVERYTHING:
-    FILES += ["test_refused_rows.py", "test_sparse_inputs.py", "test_streams_of_rows.py"]
-    FILES += ["test_warm_starts.py", "../models/test_growth.py"]
-    FILES += ["../streams/test_fuzzed_svmlight.py"]
-    KINDS = ""
+FILES = (
+    "test_interruptions.py",
+    "test_refused_rows.py",
+    "test_sparse_inputs.py",
+    "test_streams_of_rows.py",
+    "test_warm_starts.py",
+    "../models/test_growth.py",
+    "../algorithms/test_automargin.py",
+    "../algorithms/test_automargin_rbf.py",
+    "../streams/test_fuzzed_svmlight.py",
+)
 
 CHECKED = """
 import sys
@@ -34,10 +38,11 @@ sys.exit(pytest.main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_faults_with_indices_checked(tmp_path):
     files = [str((HERE / name).resolve()) for name in FILES]
     done = subprocess.run(
-        [sys.executable, "-c", CHECKED, "-o", f"cache_dir={tmp_path}", "-n0", "-k", KINDS, *files],
+        [sys.executable, "-c", CHECKED, "-o", f"cache_dir={tmp_path}", "-n0", *files],
         env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "PYTEST_ADDOPTS": ""},
         cwd=HERE.parents[1],
         text=True,

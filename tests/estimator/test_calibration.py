@@ -33,6 +33,7 @@ from maxmargin.persistence import ModelFileError, load, save
 from maxmargin.training import calibration
 from maxmargin.training.calibration import NO_ODDS, NO_ROWS, NO_WEIGHTS
 from maxmargin.training.inputs import as_targets
+from maxmargin.training.protocol import put_state, state_of
 
 random = np.random.default_rng(3)
 X = random.normal(size=(120, 4))
@@ -70,7 +71,7 @@ def streamed(name, rows=slice(None), clf=None, **more):
 
 
 def maps_of(clf):
-    return clf._state.calibration
+    return state_of(clf).calibration
 
 
 def bits_of(clf):
@@ -396,7 +397,7 @@ def test_a_stream_gives_the_same_bits(tmp_path):
     clf = made("two classes").fit_stream(source, classes=["no", "yes"], checkpoint=path, every=1)
     assert bits_of(clf) == bits_of(streamed("two classes"))
     again = made("two classes").fit_stream(source, classes=["no", "yes"], checkpoint=path, every=1)
-    assert known_to(again._state) == known_to(clf._state)
+    assert known_to(state_of(again)) == known_to(state_of(clf))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -475,7 +476,7 @@ def test_files_and_pickles_go_on_to_the_bit(name, tmp_path):
     clf = streamed(name, slice(0, 70))
     save(clf, tmp_path / "model.mm")
     for again in (load(tmp_path / "model.mm"), pickle.loads(pickle.dumps(clf))):
-        assert known_to(again._state) == known_to(clf._state)
+        assert known_to(state_of(again)) == known_to(state_of(clf))
         streamed(name, slice(70, 120), again)
         never_stopped = streamed(name, slice(70, 120), streamed(name, slice(0, 70)))
         assert bits_of(again) == bits_of(never_stopped)
@@ -510,7 +511,7 @@ def test_broken_maps_are_refused(name, value, why, tmp_path):
 
 def test_as_many_maps_as_problems(tmp_path):
     clf = streamed("two classes")
-    clf._state = clf._state._replace(calibration=calibration.new_maps(2, 4))
+    put_state(clf, state_of(clf)._replace(calibration=calibration.new_maps(2, 4)))
     save(clf, tmp_path / "model.mm")
     with pytest.raises(ModelFileError, match="one map to probabilities for each problem"):
         load(tmp_path / "model.mm")
@@ -519,24 +520,24 @@ def test_as_many_maps_as_problems(tmp_path):
 # ----------------------------------------------------------------------------------------- refusals
 def test_more_than_one_pass_is_refused_and_the_model_stays():
     clf = streamed("two classes", clf=made("two classes", max_iter=5))
-    before = known_to(clf._state)
+    before = known_to(state_of(clf))
     with pytest.raises(ValueError, match=r"max_iter=5 asks for more: use max_iter=1, or .*CV"):
         clf.fit(X, two)
     with pytest.raises(ValueError, match="passes=2 asks for more: use passes=1"):
         clf.fit_stream([(X, two)], passes=2)
-    assert known_to(clf._state) == before
+    assert known_to(state_of(clf)) == before
 
 
 def test_a_refused_row_leaves_the_maps_as_they_were():
     clf = streamed("two classes")
-    before = known_to(clf._state)
+    before = known_to(state_of(clf))
     bad = X.copy()
     bad[7, 1] = np.nan
     with pytest.raises(ValueError, match="row 7"):
         clf.partial_fit(bad, two)
     with pytest.raises(ValueError, match="NaN"):
         clf.learn_one(bad[7], "yes")
-    assert known_to(clf._state) == before
+    assert known_to(state_of(clf)) == before
 
 
 def test_learners_that_cannot_say_so():

@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from maxmargin import ROMMA
+from maxmargin.training.protocol import state_of
 
 ROWS = 40
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
@@ -56,7 +57,7 @@ def assert_same(clf, expected):
     assert clf.n_updates_ == expected.n_updates_
     assert clf.n_mistakes_ == expected.n_mistakes_
     assert bounds(clf) == bounds(expected)
-    mine, other = (each._state.model.linear.scalars.table for each in (clf, expected))
+    mine, other = (state_of(each).model.linear.scalars.table for each in (clf, expected))
     for name in mine.dtype.names:
         np.testing.assert_array_equal(mine[name], other[name], err_msg=name)
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from maxmargin import AMIRA, NORMA, FixedShare, Forgetron, PassiveAggressive, Perceptron, Projectron
 from maxmargin.evaluate import progressive
+from maxmargin.training.protocol import state_of
 
 pytestmark = pytest.mark.compiled
 
@@ -82,9 +83,10 @@ def test_scores_by_averages_are_those_of_single_rows(learner, classes, form):
         if i >= 0:
             alone.partial_fit(row, y[k : k + 1])
         assert made == alone.n_updates_ - before
-    np.testing.assert_array_equal(clf._state.model.weights(), alone._state.model.weights())
+    np.testing.assert_array_equal(state_of(clf).model.weights(), state_of(alone).model.weights())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", AVERAGED[:-1], ids=label)
 def test_any_chunking_gives_the_same_scores_by_averages(learner):
     X, y = rows_of(3)

@@ -73,6 +73,34 @@ def test_no_separable_rows_are_abandoned(clf):
         assert fitted.score(X, y) == 1.0
 
 
+def test_alma_goes_on_while_a_margin_is_possible():
+    # In 80 passes the second half has 0.85 of the mistakes of the first: as with noise.
+    X, y = make_separable(10_000, gap=0.12, random_state=1002)
+    with pytest.warns(ConvergenceWarning, match="Increase max_iter"):
+        clf = ALMA(max_iter=120, random_state=0).fit(X, y)
+    assert clf.n_iter_ == 120
+    with pytest.warns(ConvergenceWarning, match="gave up after"):  # nothing is proved of this B
+        ALMA(B=28.3, max_iter=120, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0])
+def test_alma_never_gives_up_where_its_theorem_promises_an_end(monkeypatch, alpha):
+    # All passes seem to make no progress: what is proved decides alone.
+    monkeypatch.setattr(stopping, "NO_PROGRESS", -1.0)
+    monkeypatch.setattr(stopping, "LEAST_ROWS", 1)
+    for seed in range(5):
+        X, y, w, b = make_separable(300, 3, gap=0.2, random_state=seed, return_target=True)
+        margin = np.min(y * (X @ w + b)) / np.hypot(1.0, b)  # the intercept is a coordinate
+        radius = np.sqrt(1.0 + np.max(np.sum(X * X, axis=1)))
+        passes = int(ALMA.max_updates(alpha, margin / radius) / 300) + 1
+        clf = ALMA(alpha=alpha, max_iter=passes, n_iter_no_change=1, random_state=seed)
+        assert clf.fit(X, y).converged_
+        y[:90] *= -1  # which nothing separates
+        with pytest.warns(ConvergenceWarning, match="gave up after"):
+            clf.fit(X, y)
+        assert clf.n_iter_ < passes
+
+
 def test_a_fit_that_never_gives_up_makes_all_passes():
     X, y = noisy(0.3, n=400)
     with pytest.warns(ConvergenceWarning, match=r"Increase max_iter"):

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import validation
 
 import maxmargin as mm
+from maxmargin.training.protocol import state_of
 
 FORMS = {"dense": np.ascontiguousarray, "CSR": sparse.csr_matrix}
 # Up to which row, so many columns and these labels: at the end, in front, and several between.
@@ -123,7 +124,7 @@ def tolerance_of(learner):
 
 def state(clf):
     """Everything that a call which fails must leave alone."""
-    model = clf._state.model
+    model = state_of(clf).model
     return pickle.dumps((clf.classes_, clf.n_features_in_, model.tally, model.problems()))
 
 

@@ -16,6 +16,7 @@ from maxmargin import ALMA, AMIRA, PUMMA, ROMMA, Forgetron, Perceptron
 from maxmargin.core import loop
 from maxmargin.models import parallel_ovr
 from maxmargin.persistence.model_tree import leaves_of
+from maxmargin.training.protocol import state_of
 
 random = np.random.default_rng(5)
 X = random.normal(size=(1500, 8)) * random.lognormal(sigma=0.3, size=(1500, 1))
@@ -47,7 +48,7 @@ def fitted(clf, X, y, n_jobs, **given):
 
 
 def assert_same(one, other):
-    known, found = (leaves_of(clf._state.model) for clf in (one, other))
+    known, found = (leaves_of(state_of(clf).model) for clf in (one, other))
     assert known.keys() == found.keys()
     for name, leaf in known.items():
         if name == "pair.members":  # whose last line is room to compute in
@@ -133,11 +134,11 @@ def test_ctrl_c(where):
             stopped.fit(X, y)
         if not hasattr(stopped, "classes_"):  # before anything was learned, or after all was
             continue
-        learned = np.arange(stopped._state.model.trials()) % X.shape[0]
+        learned = np.arange(state_of(stopped).model.trials()) % X.shape[0]
         same = Perceptron().partial_fit(X[learned], y[learned], classes=np.unique(y))
         assert stopped.coef_.tobytes() == same.coef_.tobytes()
         assert (stopped.n_mistakes_, stopped.n_updates_) == (same.n_mistakes_, same.n_updates_)
-        known, found = (clf._state.model.linear.scalars.table for clf in (same, stopped))
+        known, found = (state_of(clf).model.linear.scalars.table for clf in (same, stopped))
         assert known.tobytes() == found.tobytes()
 
 

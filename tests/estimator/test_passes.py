@@ -10,6 +10,7 @@ from maxmargin.core.trace import NO_TRACE
 from maxmargin.datasets import make_separable
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.training.passes import MEMORY, Schedule
+from maxmargin.training.protocol import state_of
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_passes_are_counted_by_rows(presented):
     X, y = make_separable(500, gap=1.0, random_state=0)
     clf = AMIRA(random_state=0).fit(X, y)
     assert clf.n_iter_ == -(-sum(order.size for order in presented) // 500)
-    assert clf._state.model.tally.trials[0] == sum(order.size for order in presented)
+    assert state_of(clf).model.tally.trials[0] == sum(order.size for order in presented)
 
 
 @pytest.mark.parametrize("learner", [AMIRA(), AMIRA(intercept="pair"), Perceptron(margin=1.0)])

@@ -33,6 +33,7 @@ from maxmargin.certificates.coverage_bounds import coverage_bound, window_bound
 from maxmargin.persistence import ModelFileError, load, save
 from maxmargin.training import prediction_sets
 from maxmargin.training.prediction_sets import follow_sets, new_tracker
+from maxmargin.training.protocol import put_state, state_of
 
 random = np.random.default_rng(3)
 X = random.normal(size=(120, 4))
@@ -70,7 +71,7 @@ def streamed(name, rows=slice(None), clf=None, **more):
 
 
 def bits_of(clf):
-    return known_to(clf._state.sets)
+    return known_to(state_of(clf).sets)
 
 
 # ------------------------------------------------------------------------------------------ theorem
@@ -249,17 +250,17 @@ def test_sets_are_those_before_the_row_was_learned(name):
     """Seen from outside: ask for the set of each row, then teach it."""
     clf, y, outside, sizes = made(name), LEARNERS[name][1], 0, 0
     streamed(name, slice(0, 1), clf)
-    start = clf._state.sets.counts.copy()
+    start = state_of(clf).sets.counts.copy()
     for i in range(1, 120):
         inside = clf.predict_set(X[i : i + 1])[0]
         assert clf.predict_set_one(X[i]) == set(clf.classes_[inside].tolist())
         outside += not inside[clf.classes_ == y[i]][0]
         sizes += inside.sum()
         streamed(name, slice(i, i + 1), clf)
-    assert (clf._state.sets.counts - start).tolist() == [119, outside, sizes]
+    assert (state_of(clf).sets.counts - start).tolist() == [119, outside, sizes]
     found = clf.coverage_
     assert (found.target, found.rows) == (0.8, 120)
-    assert found.observed == 1.0 - clf._state.sets.counts[1] / 120
+    assert found.observed == 1.0 - state_of(clf).sets.counts[1] / 120
     assert abs(found.observed - 0.8) <= found.bound
     assert str(found).startswith("coverage 0.")
 
@@ -296,7 +297,7 @@ def in_parts(name, cuts, **more):
 def test_any_chunking_gives_the_same_bits(name, cuts):
     whole, parts = streamed(name), in_parts(name, cuts)
     if name == "budget":  # kernel values are products of matrices, which are rounded as they come
-        for one, other in zip(whole._state.sets, parts._state.sets, strict=True):
+        for one, other in zip(state_of(whole).sets, state_of(parts).sets, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     else:
         assert bits_of(whole) == bits_of(parts)
@@ -342,7 +343,7 @@ def test_a_stream_gives_the_same_bits(tmp_path):
     clf = made("two classes").fit_stream(source, classes=["no", "yes"], checkpoint=path, every=1)
     assert bits_of(clf) == bits_of(streamed("two classes"))
     again = made("two classes").fit_stream(source, classes=["no", "yes"], checkpoint=path, every=1)
-    assert known_to(again._state) == known_to(clf._state)
+    assert known_to(state_of(again)) == known_to(state_of(clf))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -385,7 +386,7 @@ def test_files_and_pickles(tmp_path):
 )
 def test_files_that_cannot_be(tmp_path, field, value, message):
     clf = streamed("two classes")
-    clf._state = clf._state._replace(sets=clf._state.sets._replace(**{field: value}))
+    put_state(clf, state_of(clf)._replace(sets=state_of(clf).sets._replace(**{field: value})))
     save(clf, tmp_path / "model.mm")
     with pytest.raises(ModelFileError, match=message):
         load(tmp_path / "model.mm")
@@ -401,7 +402,7 @@ def test_another_target_begins_anew():
     clf.set_params(coverage=0.7).learn_one(X[0], "no")
     assert (clf.coverage_.target, clf.coverage_.rows) == (0.7, 1)
     streamed("two classes", slice(0, 10), clf.set_params(coverage=None))
-    assert clf._state.sets is None
+    assert state_of(clf).sets is None
 
 
 def test_refusals():

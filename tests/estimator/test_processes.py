@@ -54,6 +54,7 @@ def same(one, other, rows):
     return one.decision_function(rows).tobytes() == other.decision_function(rows).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_joblib_gives_what_one_process_gives(case):
     clf, rows, labels = CASES[case]
@@ -79,6 +80,7 @@ def test_searches_and_scores_are_those_of_one_process():
     assert scores[0] == scores[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["spawn", "forkserver"])
 def test_a_child_learns_and_its_learner_comes_back(way):
     if way not in multiprocessing.get_all_start_methods():

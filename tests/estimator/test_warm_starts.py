@@ -19,6 +19,7 @@ from maxmargin import (
     Projectron,
     streams,
 )
+from maxmargin.training.protocol import state_of
 
 LEARNERS = [
     PUMMA(delta=0.1),
@@ -52,7 +53,7 @@ def test_other_rows_are_certified_after_fits_without_updates(learner):
     clf.fit(then, sides[1])
     assert clf.n_updates_ > updates[2]
     # There is evidence of its own, beside what the norms of the rows say.
-    assert clf.certificate_.bound < 0.5 * clf._state.ceiling
+    assert clf.certificate_.bound < 0.5 * state_of(clf).ceiling
 
 
 small = st.integers(-4, 4)

@@ -117,6 +117,7 @@ def test_metrics_of_scores(clf):
         np.testing.assert_allclose(found.recent_metrics[name], recent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     "clf",

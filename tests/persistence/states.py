@@ -105,7 +105,7 @@ def _valid(Estimator: type, parameters: dict[str, Any]) -> bool:
     if not accepts(Estimator, **parameters):
         return False
     try:
-        Estimator(**parameters)._validate_params()
+        Estimator(**parameters).check_parameters()
     except ValueError:
         return False
     return True

@@ -24,6 +24,7 @@ from maxmargin.persistence import (
     save,
     write_file,
 )
+from maxmargin.training.protocol import state_of
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_the_format_is_as_described(clf, path):
     leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
     number = leaves["linear.weights"]["array"]
     assert header["arrays"][number] == {"dtype": "<f8", "shape": [1, 4]}
-    found = np.frombuffer(chunks[number], "<f8") * clf._state.model.linear.scalars.table.scale
+    found = np.frombuffer(chunks[number], "<f8") * state_of(clf).model.linear.scalars.table.scale
     np.testing.assert_array_equal(found[:3], clf.coef_[0])
 
 

@@ -22,6 +22,7 @@ from sklearn.base import clone
 
 from maxmargin import NOCA, Perceptron, RandomBudgetPerceptron
 from maxmargin.persistence import load, read_file, save, write_file
+from maxmargin.training.protocol import put_state, state_of
 
 
 def loaded(clf, folder):
@@ -74,7 +75,7 @@ def test_room_for_names_to_come_is_kept(tmp_path):
     clf = Perceptron()
     for k in range(5):  # weights are doubled at the fifth name
         clf.learn_one({f"x{k}": 1.0}, k % 2, classes=[0, 1])
-    assert clf._state.model.width() > clf.n_features_in_
+    assert state_of(clf).model.width() > clf.n_features_in_
     assert known_to(loaded(clf, tmp_path)) == known_to(clf)
 
 
@@ -118,7 +119,7 @@ def test_names_of_features(tmp_path):
 def test_how_a_file_was_read(tmp_path):
     clf = streamed(made(Perceptron))
     schema = {"label": "y", "columns": [{"name": "a", "values": ["x", None]}], "seed": 3}
-    clf._state = clf._state._replace(schema=schema)
+    put_state(clf, state_of(clf)._replace(schema=schema))
     assert loaded(clf, tmp_path).schema_ == clf.schema_
 
 

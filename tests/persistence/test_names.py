@@ -17,6 +17,7 @@ import maxmargin
 from maxmargin import NOCA, Perceptron, _registry
 from maxmargin.core.array_fields import declared, is_part
 from maxmargin.persistence import container, load, model_tree, save
+from maxmargin.training.protocol import state_of
 
 KINDS = {name: (_learners(VARIANTS[name][0])[0], *VARIANTS[name]) for name in VARIANTS}
 
@@ -69,7 +70,7 @@ def renamed(kinds):
 def test_classes_of_other_names_give_the_same_bytes(name, tmp_path):
     clf = learner(name)
     before, known = saved(clf, tmp_path), known_to(clf)
-    internal = parts_of(clf._state)
+    internal = parts_of(state_of(clf))
     assert len(internal) >= 4
     assert not {kind.__name__ for kind in internal} & set(maxmargin.__all__)
     with renamed(internal):
@@ -82,13 +83,13 @@ def test_classes_of_other_names_give_the_same_bytes(name, tmp_path):
 def test_no_class_of_the_inside_is_named(name, tmp_path):
     header, _ = taken_apart(saved(learner(name), tmp_path))
     words = set(re.findall(r"\w+", json.dumps(header["content"])))
-    assert not words & {kind.__name__ for kind in parts_of(learner(name)._state)}
+    assert not words & {kind.__name__ for kind in parts_of(state_of(learner(name)))}
 
 
 def test_a_field_with_another_name_in_the_code_keeps_that_of_files(tmp_path, monkeypatch):
     """As if `LinearModel.tally` had been called something else."""
     clf = fitted(made(Perceptron))
-    before, model = saved(clf, tmp_path), clf._state.model
+    before, model = saved(clf, tmp_path), state_of(clf).model
     tally = model.tally
 
     def counted(name):
@@ -109,7 +110,7 @@ def test_a_field_with_another_name_in_the_code_keeps_that_of_files(tmp_path, mon
 
 @every_kind
 def test_names_in_files_are_different(name):
-    for kind in parts_of(learner(name)._state):
+    for kind in parts_of(state_of(learner(name))):
         there = [each.name or field for field, each in declared(kind).items() if each.saved]
         assert len(set(there)) == len(there)
         assert all(re.fullmatch(r"[a-zA-Z]\w*", each) for each in there)
@@ -164,4 +165,4 @@ def test_arrays_are_those_of_the_learner(tmp_path):
     header, chunks = taken_apart(saved(clf, tmp_path))
     leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
     found = np.frombuffer(chunks[leaves["linear.weights"]["array"]])
-    np.testing.assert_array_equal(found, clf._state.model.linear.weights.ravel())
+    np.testing.assert_array_equal(found, state_of(clf).model.linear.weights.ravel())

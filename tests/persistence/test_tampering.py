@@ -7,6 +7,7 @@ from persistence.states import VARIANTS, X, _learners, fitted, made, streamed, t
 
 from maxmargin import NOCA, NORMA, PUMMA, BisectionPerceptron, Forgetron, Perceptron, Projectron
 from maxmargin.persistence import ModelFileError, load, save
+from maxmargin.training.protocol import state_of
 
 
 class Pairs:
@@ -293,7 +294,7 @@ def test_kernel_values_that_are_not_kept(tmp_path):
 
 def test_a_factor_of_another_size(tmp_path):
     clf = streamed(made(Projectron))
-    room = clf._state.model.store.capacity()
+    room = state_of(clf).model.store.capacity()
     tampered = Tampered(clf, tmp_path)
     tampered.replace(np.zeros((room, room - 1)), "eviction.inverse")
     tampered.is_refused("eviction.inverse")
@@ -427,5 +428,5 @@ def test_a_loaded_learner_that_was_tampered_with_still_learns(tmp_path):
     tampered.array("linear.weights")[0, 0] = 3.25
     tampered.path.write_bytes(put_together(tampered.header, [bytes(c) for c in tampered.chunks]))
     clf = load(tampered.path)
-    assert clf._state.model.linear.weights[0, 0] == 3.25
+    assert state_of(clf).model.linear.weights[0, 0] == 3.25
     assert clf.partial_fit(X[:3], ["no", "yes", "no"]).predict(X).size == X.shape[0]

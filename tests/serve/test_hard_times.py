@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_by_kills(tmp_path):
     options = {"forked": True, "keep_log": False, "least": 20}
     outcome = kill_servers(2, 0, tmp_path, ("columns",), **options)

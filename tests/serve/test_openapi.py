@@ -11,7 +11,7 @@ pytest.importorskip("msgspec")
 from maxmargin import PassiveAggressive
 from maxmargin.serve import Limits, bodies, create_app
 from maxmargin.serve.openapi import ERRORS, EXAMPLES, SHADOW, VOLATILE, document, lines
-from tests.serve.test_http import call, get, post, ready
+from tests.serve.test_application import call, get, post, ready
 
 
 def test_it_is_valid():

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import threading
+import time
 from concurrent.futures import Future
 
 import numpy as np
@@ -62,6 +63,7 @@ LEARNERS = {
     "kernel": lambda: NORMA(kernel="rbf", gamma=0.5),
     "budget": lambda: Forgetron(kernel="rbf", gamma=0.5, budget=20),
     "projected": lambda: AMIRA(kernel="rbf", gamma=0.2, budget=4, on_full="project"),
+    "mixture": lambda: AutoMargin(kernel="rbf", n_components=8, random_state=0),
 }
 
 
@@ -98,7 +100,7 @@ def together(service, *tasks):
     """What becomes of tasks that are written together."""
     for task in tasks:
         task.future = Future()
-    service.ask_and_wait(Call(lambda: [service._enqueue(task) for task in tasks]))
+    service.ask_and_wait(Call(lambda: [service.enqueue(task) for task in tasks]))
     return [task.future.exception() or task.future.result() for task in tasks]
 
 
@@ -699,7 +701,7 @@ def test_other_models_than_that_of_the_folder_are_refused(tmp_path):
 def test_shadows_come_and_go_and_are_promoted(tmp_path):
     service = opened(tmp_path / "one", AMIRA(), shadows={"quick": ("perceptron", {})})
     while not service.model.shadows:
-        service._thread.join(0.001)
+        time.sleep(0.001)
     X, labels = rows_of(60, np.random.default_rng(0))
     learn(service, X, labels)
     alone = Perceptron(random_state=0).partial_fit(X, labels, classes=CLASSES)
@@ -1049,7 +1051,7 @@ def test_a_lack_of_memory_elsewhere_refuses_the_request(tmp_path, monkeypatch):
         assert known(service) == before
     with monkeypatch.context() as short:
         short.setattr(service.model, "content", fails)
-        service.ask_and_wait(Call(service._snapshot))  # is tried again later
+        service.ask_and_wait(Call(service.write_snapshot))  # is tried again later
     assert service.snapshot_sequence == 0
     learn(service, *rows)
     service.close()

@@ -345,7 +345,7 @@ def test_a_stream_that_breaks_off_and_is_another_one_afterwards(name, how, site)
         read(source)
 
 
-class Breaking(io.BytesIO):
+class Breaking(io.BufferedReader):
     """A file of which a few pieces can be read."""
 
     pieces = 3
@@ -357,21 +357,36 @@ class Breaking(io.BytesIO):
         return super().read(size)
 
 
+class Opening:
+    """A file system that opens these files, one after another, of which it gives no ranges."""
+
+    protocol = "memory"
+
+    def __init__(self, *files):
+        self.files = list(files)
+
+    def open(self, place, mode, **how):
+        return self.files.pop(0)
+
+
 @pytest.mark.parametrize("begin", [0, 100])
-def test_what_was_read_before_a_failure_is_compared(begin, monkeypatch):
+def test_what_was_read_before_a_failure_is_compared(begin):
     """Also where nobody says anything of the content."""
     old, new = (files_of(version)["rows.svm"] for version in (0, 1))
     for then, is_fine in ((old, True), (new, False)):
-        file = remote.RemoteFile(
-            Address("memory://rows.svm"), fsspec.filesystem("memory"), "/x", {"size": len(old)}
+        looked_at, after = (io.BufferedReader(io.BytesIO(each)) for each in (old, then))
+        files = Opening(looked_at, Breaking(io.BytesIO(old)), after)
+        stored = remote.RemoteFile(
+            Address("memory://rows.svm"), files, "/rows.svm", {"size": len(old)}
         )
-        file._streams, opened = False, [Breaking(old), io.BytesIO(then)]
-        monkeypatch.setattr(file, "_opened", lambda opened=opened, **_: opened.pop(0))
-        if is_fine:
-            assert b"".join(file._pieces(begin)) == old[begin:]
-        else:
-            with pytest.raises(streams.StreamError, match=f"rows.svm {CHANGED}"):
-                list(file._pieces(begin))
+        with stored.open() as file:
+            file.seek(begin)
+            if is_fine:
+                assert file.read() == old[begin:]
+            else:
+                with pytest.raises(streams.StreamError, match=f"rows.svm {CHANGED}"):
+                    file.read()
+        assert not files.files
 
 
 @NO_RANGES

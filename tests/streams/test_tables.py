@@ -6,6 +6,7 @@ import importlib
 import io
 import json
 import lzma
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -19,13 +20,15 @@ from scipy import sparse
 from maxmargin import streams
 from maxmargin.streams import START, OptionWarning, Recipe, StreamError
 from maxmargin.streams.csv_text import MISSING
-from maxmargin.streams.tables import ArrowSource, CsvSource, FrameSource, ParquetSource
+from maxmargin.streams.tables import TableSource
 
 pa = pytest.importorskip("pyarrow")
 feather = importlib.import_module("pyarrow.feather")
 parquet = importlib.import_module("pyarrow.parquet")
 
 pytestmark = pytest.mark.usefixtures("few_objects")
+CsvSource, FrameSource = (partial(TableSource, format=each) for each in ("csv", "frame"))
+ParquetSource, ArrowSource = (partial(TableSource, format=each) for each in ("parquet", "arrow"))
 CITIES = ["Rom", "Sankt Gallen, CH", "Ulm", 'the "Hub"']
 
 

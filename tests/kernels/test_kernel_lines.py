@@ -70,6 +70,7 @@ def counted(monkeypatch):
 
 
 # -------------------------------------------------------------------------------------------- costs
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "factor"), [(0.99, 3.0), (0.5, 4.0)])
 @pytest.mark.parametrize("name", ["k-best", "one-vs-rest"])
 def test_beyond_the_cache_a_few_times_as_many_values_are_computed(
@@ -86,6 +87,7 @@ def test_beyond_the_cache_a_few_times_as_many_values_are_computed(
     assert numbers[1] <= factor * numbers[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.9, 0.2])
 def test_memory_stays_within_the_cache(monkeypatch, share):
     """But for some numbers per row and problem, and pieces of values."""

@@ -21,6 +21,7 @@ from maxmargin import PassiveAggressive, Perceptron, Relaxation
 from maxmargin.core.rule import rule
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE
 from maxmargin.training.inputs import as_targets
+from maxmargin.training.protocol import state_of
 
 FORMS = [np.asarray, sparse.csr_matrix]
 
@@ -170,7 +171,7 @@ def test_the_norm_is_exact_on_sparse_rows(learner):
     clf = with_intercept(learner, 0.5)
     for _ in range(50):
         clf.partial_fit(X, y, classes=[-1, 1])
-        space = clf._state.model.linear
+        space = state_of(clf).model.linear
         assert space.scalars.table.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
@@ -181,7 +182,7 @@ def test_the_norm_is_exact_after_many_updates():
     for _ in range(300):
         clf.partial_fit(X, y, classes=[-1, 1])
     assert clf.n_updates_ > 150_000
-    space = clf._state.model.linear
+    space = state_of(clf).model.linear
     assert space.scalars.table.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
@@ -234,7 +235,7 @@ def test_problems_do_not_touch_each_other():
         alone = PassiveAggressive().partial_fit(X, y == c, classes=[False, True])
         np.testing.assert_array_equal(joint.coef_[c], alone.coef_[0])
         np.testing.assert_array_equal(joint.intercept_[c], alone.intercept_[0])
-        tables = (clf._state.model.linear.scalars.table for clf in (joint, alone))
+        tables = (state_of(clf).model.linear.scalars.table for clf in (joint, alone))
         mine, other = next(tables)[c], next(tables)[0]
         for name in mine.dtype.names:
             # The largest norm, which is shared by the problems, has a part in the bound.

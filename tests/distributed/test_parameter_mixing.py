@@ -23,6 +23,7 @@ from maxmargin import (
     Perceptron,
 )
 from maxmargin.distributed import Plain, fit
+from maxmargin.training.protocol import state_of, trainer_of
 
 SHARES = [0, 30, 30, 100, 170]  # where rows are cut; the second shard is empty
 
@@ -40,7 +41,7 @@ def passes(clf, X, y, cuts, rounds):
                 found.append((0.0, 0.0))
                 continue
             one.partial_fit(X[:1], y[:1], classes=classes)  # for a model to begin with
-            table = one._state.model.linear
+            table = state_of(one).model.linear
             table.weights[:] = 0.0
             if coef is not None:
                 table.weights[:, :-1], table.weights[:, -1] = coef, intercept
@@ -86,7 +87,7 @@ def test_bounds_and_margins_hold(clf, classes):
     X = 3 * np.eye(classes, 4)[y] + random.uniform(-1, 1, size=(400, 4))
     mixed = fit(clone(clf), evenly(X, y, 5), rounds=4)
     certificate = mixed.certificate_
-    if clf.get_params().get("p", 2.0) == 2.0 and mixed._spec().multiclass == "ovr":
+    if clf.get_params().get("p", 2.0) == 2.0 and trainer_of(mixed).spec.multiclass == "ovr":
         best = MaxMargin(soft_margin=0.0).fit(X, y).certificate_
         for mine, other in zip(
             certificate.classes or [certificate], best.classes or [best], strict=True
@@ -126,7 +127,7 @@ def test_one_shard_is_partial_fit():
 def test_counts_are_those_of_all_shards():
     X, y = noisy(400, 4)
     clf = fit(Perceptron(), evenly(X, y, 4), rounds=3)
-    assert clf._state.model.trials() == 3 * 400
+    assert state_of(clf).model.trials() == 3 * 400
     assert 0 < clf.n_mistakes_ <= clf.n_updates_ <= 3 * 400
 
 

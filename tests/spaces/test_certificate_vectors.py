@@ -20,6 +20,7 @@ from maxmargin import (
     Relaxation,
     TrackingALMA,
 )
+from maxmargin.training.protocol import state_of
 
 # Each learner with the naive one and its settings. Ours keeps MICRA's w at length 1, so only what
 # does not depend on the length of w is compared.
@@ -132,6 +133,7 @@ def naive_hulls(trace, X, y, offset):
         w_before, mass_before = w, mass
 
 
+@pytest.mark.unsampled
 @each_pair
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("offset", [0.0, 0.5, 2.0])
@@ -143,7 +145,7 @@ def test_bounds_and_masses_are_the_naive_ones(learner, naive, settings, offset, 
     for t, (hull, bound) in enumerate(naive_hulls(trace, X, y, offset)):
         clf.partial_fit(rows[t : t + 1], y[t : t + 1], classes=[-1, 1])
         assert clf.certificate_.bound == pytest.approx(bound, rel=1e-8)
-        mine = clf._state.model.linear.scalars.table[0]
+        mine = state_of(clf).model.linear.scalars.table[0]
         assert mine.updates == trace.updated[: t + 1].sum()
         share = mine.positive / (mine.positive + mine.negative)
         assert share == pytest.approx(hull.mass[1] / sum(hull.mass.values()), rel=1e-9)
@@ -156,7 +158,7 @@ def test_mass_is_that_of_the_weights(learner, naive, settings):
     X, y = separable(n=60, d=4, gap=0.05, shift=0.0)
     trace = naive(X, y, **settings)
     clf = clone(learner).set_params(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
-    hull = clf._state.model._hull()
+    hull = state_of(clf).model._hull()
     mine = hull.scalars.table[0]
     ever = hull.norm_over_mass(0, 0.0, (mine.positive, mine.negative), (0.0, 0.0))
     assert ever == pytest.approx(np.linalg.norm(trace.w) / trace.mass[-1], rel=1e-9)
