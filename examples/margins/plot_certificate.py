@@ -2,9 +2,9 @@
 How a certificate closes in
 ===========================
 
-An online learner can say how good it is while it learns. Its margin grows, and so does what it can
-prove: no boundary at all has a margin above the bound. You see both approach each other, and the
-boundary at four moments on the way.
+An online learner can prove how good it is while it learns. Its margin grows, and the proved bound
+on the margin of any boundary falls. The plots show how the two approach each other, and the
+boundary at four points of the run.
 """
 
 import matplotlib.pyplot as plt
@@ -72,6 +72,6 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# With all rows at hand there is no need for a loop: ``PUMMA(delta=0.01).fit(X, y)`` does the same,
+# For data in memory no loop is needed: ``PUMMA(delta=0.01).fit(X, y)`` does the same,
 # and ``certificate_`` has both numbers. :class:`~maxmargin.evaluate.MarginDisplay` draws the curves
 # for any learner.

@@ -2,7 +2,7 @@
 How good is your LinearSVC?
 ===========================
 
-A support vector machine looks for a large margin, but it does not say how large it could have been.
+A support vector machine seeks a large margin, but does not report how large it could have been.
 :func:`maxmargin.certify` does, for any fitted linear classifier: it measures the margin on your
 rows and proves a bound for all boundaries.
 """

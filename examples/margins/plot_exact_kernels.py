@@ -3,8 +3,8 @@ An SVM with a kernel, and nothing to tune
 =========================================
 
 :class:`~maxmargin.MaxMargin` with a kernel finds the boundary of a support vector machine from all
-rows at once, and proves how near to the optimum it is. It can choose its own soft margin, and give
-probabilities, by leaving out each row in turn, without fitting anew.
+rows at once, and proves how close to the optimum it is. It can choose its soft margin and compute
+probabilities by leave-one-out, without refitting.
 """
 
 import matplotlib.pyplot as plt

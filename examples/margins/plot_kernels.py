@@ -2,8 +2,8 @@
 Curved boundaries, certified
 ============================
 
-With a kernel an online learner draws curved boundaries, and its certificate holds in the space of
-the kernel. Shown one row at a time, :class:`~maxmargin.PUMMA` ends with the boundary that a support
+With a kernel, an online learner learns curved boundaries, and its certificate holds in the space of
+the kernel. From one row at a time, :class:`~maxmargin.PUMMA` reaches the boundary that a support
 vector machine finds by solving a quadratic programme over all rows.
 """
 

@@ -2,8 +2,9 @@
 Rows with wrong labels
 ======================
 
-A hard margin believes every label. One wrong label can turn the boundary around, and a few leave no
-boundary at all. A soft margin lets rows be wrong at a price, and weights say which rows to doubt.
+A hard margin trusts every label. One wrong label can rotate the boundary, and a few can make the
+rows inseparable. A soft margin tolerates wrong rows at a price, and sample weights express which
+rows to doubt.
 """
 
 import matplotlib.pyplot as plt
@@ -54,9 +55,9 @@ for ax in axes[:, 0]:
 plt.show()
 
 # %%
-# Now many wrong labels: 20 features, and a share of the training labels flipped. How many new rows,
-# with true labels, are predicted rightly? With all rows at hand, a soft margin does best. The two
-# Perceptrons see each row once, as on a stream: the last weights swing with every wrong label, and
+# Now many wrong labels: 20 features, and a share of the training labels is flipped. The plot shows
+# the accuracy on new rows with true labels. For data in memory, a soft margin is best. The two
+# Perceptrons see each row once, as on a stream: the last weights change with every wrong label, and
 # their mean (``average=True``) does not.
 
 target = random.normal(size=20)
@@ -84,7 +85,7 @@ fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for (name, values), marker in zip(right.items(), "os^v", strict=True):
     ax.plot([100 * share for share in flipped], values, marker=marker, label=name)
     print(f"{name:36}" + "".join(f"{value:7.1f}" for value in values))
-ax.set(xlabel="training labels flipped, %", ylabel="new rows predicted rightly, %")
+ax.set(xlabel="training labels flipped, %", ylabel="accuracy on new rows, %")
 ax.grid(alpha=0.3)
 ax.legend(frameon=False)
 plt.show()

@@ -2,9 +2,10 @@
 Which lambda?
 =============
 
-How soft should a margin be? Too hard, and the boundary follows the noise of the rows at hand; too
-soft, and it follows nothing. :class:`~maxmargin.MaxMargin` can leave out each row in turn without
-fitting anew, so it knows the leave-one-out error of every lambda for the price of a few fits.
+How soft should a margin be? If it is too hard, the boundary follows the noise of the training rows;
+if it is too soft, it follows nothing. :class:`~maxmargin.MaxMargin` computes leave-one-out
+predictions without refitting, so it knows the leave-one-out error of every lambda for the price of
+a few fits.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 AMIRA: a large margin in few updates
 ====================================
 
-:class:`~maxmargin.AMIRA` corrects each row whose margin is not above ``1 - epsilon``. So one number
-leads from a learner that corrects mistakes only to one that is nearly passive-aggressive. You see
-how the margin grows with the updates, and how far theory and practice are apart.
+:class:`~maxmargin.AMIRA` updates on each row whose margin is at most ``1 - epsilon``. This one
+parameter ranges from a learner that corrects only mistakes to one that is nearly
+passive-aggressive. The plots show how the margin grows with the updates, and compare theory and
+practice.
 
 K. Zhao and L. Huang, "Simple online learning with approximate max margin and fast convergence".
 """

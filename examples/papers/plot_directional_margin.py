@@ -1,11 +1,11 @@
 """
-The directional margin, by asking for more and more
-===================================================
+The directional margin, by bisection
+====================================
 
-A perceptron that asks for a fixed margin either finds it or runs for ever. So ask for a margin in
-the middle between what was found and what is out of reach, and go on: a bisection.
-:class:`~maxmargin.BisectionPerceptron` does that, and a certificate ends the rounds that are
-hopeless. You see the rounds, and what the column for the intercept does to the margin.
+A perceptron that requires a fixed margin either finds it or runs forever.
+:class:`~maxmargin.BisectionPerceptron` therefore requests a margin halfway between what was found
+and what is out of reach, and repeats; a certificate stops rounds that cannot succeed. The plots
+show the rounds, and the effect of the column for the intercept on the margin.
 
 P. Tsampouka and J. Shawe-Taylor, "Perceptron-like large margin classifiers".
 """

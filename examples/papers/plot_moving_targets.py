@@ -2,10 +2,9 @@
 Moving targets: forget, and keep a margin
 =========================================
 
-When the truth moves, old knowledge is a burden. :class:`~maxmargin.NORMA` forgets a little in every
-trial, :class:`~maxmargin.TrackingALMA` keeps its weights in a ball. Both have bounds on their
-mistakes against any target that moves. You see that forgetting helps, and that asking for a margin
-helps more.
+When the target moves, old rows mislead. :class:`~maxmargin.NORMA` forgets a little in every trial,
+and :class:`~maxmargin.TrackingALMA` keeps its weights in a ball. Both have mistake bounds against
+any moving target. The plots show that forgetting helps, and that requiring a margin helps more.
 
 J. Kivinen, A. Smola and R. Williamson, "Large margin classification for moving targets", 2002.
 """

@@ -3,8 +3,8 @@ NOCA: Gaussians that appear where they are needed
 =================================================
 
 :class:`~maxmargin.NOCA` describes each class by a few Gaussians. A row whose class is not likely
-enough founds a new one; all others move the nearest one of their class a little. So boundaries can
-have any form, memory stays bounded, and each answer is a probability.
+enough creates a new one; every other row moves the nearest Gaussian of its class a little.
+Boundaries can have any shape, memory is bounded, and predictions are probabilities.
 
 M. Chi, H. He and W. Zhang, "Nonlinear online classification algorithm with probability margin".
 """

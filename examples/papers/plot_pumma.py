@@ -2,10 +2,10 @@
 PUMMA: the margin with a free intercept
 =======================================
 
-Many online learners make the intercept one more weight, of a column of ones. Then a target with a
-large intercept costs margin and updates. :class:`~maxmargin.PUMMA` learns from pairs of a positive
-and a negative row, in which the intercept cancels. You see what that saves, and what p-norms are
-for.
+Many online learners treat the intercept as the weight of a column of ones. A target with a large
+intercept then costs margin and updates. :class:`~maxmargin.PUMMA` learns from pairs of a positive
+and a negative row, in which the intercept cancels. The plots show what this saves, and when p-norms
+are useful.
 
 K. Ishibashi, K. Hatano and M. Takeda, "Online learning of approximate maximum p-norm margin
 classifiers with bias", COLT 2008.

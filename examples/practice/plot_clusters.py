@@ -1,11 +1,11 @@
 """
-Rows in many places
-===================
+Data on many machines
+=====================
 
-More rows than one machine holds lie in shards. In each round every shard answers one question, and
-the answers add up to a Newton step and a certificate. You see what is certified after each round,
-and that it does not take more rounds if there are more shards. Here they are asked in one process;
-:class:`maxmargin.dask.DaskClassifier` asks the workers of a cluster the same.
+Data that exceed one machine are split into shards. In each round every shard answers one question,
+and the answers add up to a Newton step and a certificate. The plot shows what is certified after
+each round, and that more shards do not need more rounds. Here the shards are in one process;
+:class:`maxmargin.dask.DaskClassifier` does the same with the workers of a cluster.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Mistakes that cost more than others
 ===================================
 
-Taking a tired driver for an alert one is worse than the other way round. ``AMIRA(costs=...)`` asks
-for a larger margin where a confusion is expensive, and learns all classes together. You see
-confusions move to where they are cheap.
+Classifying a tired driver as alert is worse than the reverse. ``AMIRA(costs=...)`` requires a
+larger margin where a confusion is expensive, and learns all classes jointly. The confusion matrices
+show that mistakes move to where they are cheap.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Probabilities from a stream
 ===========================
 
-A margin is not a probability. With ``calibration="online"`` a learner also learns how scores and
-chances belong together, from the score that each row had before it was learned from. No row is kept
-back. You see how well the probabilities fit the truth, which is known here.
+A margin is not a probability. With ``calibration="online"``, a learner also learns the map from
+scores to probabilities, from the score that each row had before it was learned. No rows are held
+out. The plots compare the probabilities with the true ones, which are known here.
 """
 
 import matplotlib.pyplot as plt

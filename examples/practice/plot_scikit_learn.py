@@ -1,10 +1,10 @@
 """
-A learner among scikit-learn's
-==============================
+With scikit-learn
+=================
 
-Learners of this library are estimators of scikit-learn: they go into pipelines, searches and
-learning curves. You see a search for the soft margin, the weights that were found, and what the
-certificate says about the winner.
+Learners are scikit-learn estimators: they work in pipelines, searches and learning curves. This
+example searches for the soft margin, plots the weights, and prints the certificate of the best
+model.
 """
 
 import matplotlib.pyplot as plt

@@ -2,12 +2,12 @@
 Labels of sequences
 ===================
 
-Where an answer has parts that depend on each other, such as the labels of a sequence, there are too
-many answers for one weight vector each. Instead a joint feature map describes a row and an answer
-together, and a decoder finds the best answers. Learning needs nothing new: that the true answer y
-shall lead a wrong one z by 1 is a constraint on the difference of their features, and `AMIRA`
-projects onto such constraints. Its theorems, and the certificate, hold for differences as they hold
-for rows.
+If an output has parts that depend on each other, such as the labels of a sequence, there are too
+many outputs for one weight vector each. Instead, a joint feature map describes a row and an output
+together, and a decoder finds the best outputs. Learning needs nothing new: the requirement that the
+true output y leads a wrong output z by 1 is a constraint on the difference of their features, and
+`AMIRA` projects onto such constraints. Its theorems and its certificate hold for differences as
+they do for rows.
 """
 
 import itertools

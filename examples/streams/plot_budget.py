@@ -2,9 +2,9 @@
 Kernels in bounded memory
 =========================
 
-A kernel learner keeps the rows that it has learned from, and with noise their number never stops
-growing. A budget ends that. You see what each way of keeping it costs in mistakes, and how few rows
-are enough.
+A kernel learner stores the rows it has learned from, and with noise their number grows without
+bound. A budget limits it. The plots compare the mistakes of several strategies for a full budget,
+and show how few rows suffice.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 Electricity prices that drift
 =============================
 
-Is the price of electricity above or below that of the last 24 hours? The market of New South Wales,
-every half hour, in the order of time. What is true in one season is wrong in the next, so a model
-that stops learning decays. You see how much, and what a good number is worth beside a naive one.
+Is the price of electricity above or below the average of the last 24 hours? The data are
+half-hourly prices of the market of New South Wales in chronological order. What holds in one season
+fails in the next, so a model that stops learning decays. The plots show by how much, and compare
+with naive baselines.
 
 The data are read from the folder named by ``MAXMARGIN_DATA``, or downloaded from OpenML.
 """
@@ -46,7 +47,7 @@ accuracy = {report.name: report.accuracy for report in reports}
 accuracy["PassiveAggressive, first quarter only"] = right.mean()
 accuracy["repeating the last label"] = repeating
 for name, value in accuracy.items():
-    print(f"{name:40}{100 * value:6.2f} % right")
+    print(f"{name:40}{100 * value:6.2f} % accuracy")
 
 window = 2000
 fig, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")

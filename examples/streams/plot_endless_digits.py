@@ -1,11 +1,10 @@
 """
-Digits without end
-==================
+Endless digits
+==============
 
-A kernel machine is only as good as the digits it has seen. A digit that is turned a little, moved
-or bent is still that digit, so there are as many as anyone can look at:
-:func:`~maxmargin.datasets.make_endless_digits` makes them while the learner learns, and none is
-kept that brought no update.
+A digit that is slightly rotated, shifted or bent is still the same digit, so training data are
+unlimited: :func:`~maxmargin.datasets.make_endless_digits` generates digits while the learner
+learns, and only those that cause an update are stored.
 """
 
 import os

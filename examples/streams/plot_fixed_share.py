@@ -2,10 +2,10 @@
 Moving targets without tuning
 =============================
 
-How fast does the target move? Nobody tells, and it may change. :class:`~maxmargin.FixedShare` lets
-34 learners learn side by side and votes. Who is wrong loses weight, but never all of it, so that a
-learner can come back when its time has come. You see who led when, and that the vote is as good as
-the best learner in hindsight.
+How fast does the target move? This is rarely known, and it may change.
+:class:`~maxmargin.FixedShare` runs 34 learners side by side and takes a weighted vote. Learners
+that err lose weight, but never all of it, so that they can recover later. The plots show which
+learner led at which time, and that the vote is as good as the best learner in hindsight.
 """
 
 import matplotlib.pyplot as plt

@@ -1,11 +1,10 @@
 """
-Columns and classes that nobody knew of
-=======================================
+New columns and classes
+=======================
 
-A machine is watched by sensors. Later more sensors are built in, and one day a fault occurs that
-nobody had a name for. The learner goes on: rows are dicts, new names get columns, and new labels
-become classes. It ends with the model that would have known all of them from the start, to the
-bit.
+Sensors monitor a machine. Later more sensors are added, and one day a new kind of fault occurs. The
+learner continues: rows are dicts, new names get columns, and new labels become classes. The final
+model is identical to one that knew all of them from the start.
 """
 
 import matplotlib.pyplot as plt

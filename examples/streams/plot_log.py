@@ -2,10 +2,10 @@
 From a log such as Kafka's, killed and resumed
 ==============================================
 
-Messages wait in the partitions of a log, and a consumer polls them. Where it stands in each
-partition, its *offsets*, belongs into the same file as what was learned, written in one piece: then
-no message is learned twice and none is left out, whenever the process dies. Here one is killed, and
-another goes on to the model, to the bit, of one that was never stopped.
+A consumer polls messages from the partitions of a log. Its *offsets*, the position in each
+partition, belong in the same file as the model, written atomically: then no message is learned
+twice or lost, whenever the process dies. Here one process is killed, and another continues to
+exactly the model of an uninterrupted run.
 """
 
 import json
@@ -25,7 +25,7 @@ from maxmargin.datasets import make_switching
 
 # %%
 # A log in memory, with a consumer that behaves as Kafka's does: ``poll`` gives some messages of
-# some partitions, in an order that nobody can rely on, and ``seek`` goes to an offset.
+# some partitions, in an unspecified order, and ``seek`` goes to an offset.
 
 TOPIC, PARTITIONS, MESSAGES = "readings", 3, 6000
 

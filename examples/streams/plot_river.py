@@ -1,11 +1,10 @@
 """
-Drift detectors of river
-========================
+river's drift detectors
+=======================
 
-A target that jumps: the weights behind the labels are others every 3000 rows. A detector of
-`river <https://riverml.xyz>`_ watches the mistakes of a learner. When it speaks up the learner
-forgets all, begins anew from the last rows, or lets the next rows count more. You see what each of
-these is worth beside a learner that just goes on.
+The target jumps every 3000 rows. A drift detector of `river <https://riverml.xyz>`_ monitors the
+mistakes of a learner. When it detects a drift, the learner is reset, restarts from the last rows,
+or gives the next rows more weight. The plots compare these with a learner that simply continues.
 
 It needs ``pip install "maxmargin[river]"``.
 """
@@ -40,7 +39,7 @@ results = {
     for name, action in actions.items()
 }
 for name, result in results.items():
-    print(f"{name:10} {100 * result.accuracy:.1f} % right, drifts at {result.drifts.tolist()}")
+    print(f"{name:10} {100 * result.accuracy:.1f} % accuracy, drifts at {result.drifts.tolist()}")
 
 # %%
 # Dotted lines are the drifts that were detected.

@@ -1,11 +1,11 @@
 """
-Words that nobody has listed
-============================
+Text without a vocabulary
+=========================
 
-Messages come one by one, each with a label, and words appear that did not exist before. A
-:class:`~maxmargin.streams.Recipe` hashes words into columns, so no vocabulary is ever built, and
-the learner takes raw text. You see how a new fashion among spammers costs some mistakes and is then
-learned, and which words count.
+Messages arrive one by one with a label, and new words appear. A :class:`~maxmargin.streams.Recipe`
+hashes words into columns, so no vocabulary is needed, and the learner accepts raw text. The plots
+show how a change in the words of spammers causes some mistakes and is then learned, and which words
+matter.
 """
 
 import matplotlib.pyplot as plt
