@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import signal
+import sys
 from itertools import product
 
 import numpy as np
@@ -121,6 +122,34 @@ def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch, sigint
     assert saved_bytes(found.learner, tmp_path) == saved_bytes(clf, tmp_path)
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
     assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
+
+
+@pytest.mark.serial
+def test_ctrl_c_in_a_finalizer_is_not_lost(data, tmp_path, monkeypatch, sigint, capfd):
+    """Python drops exceptions there, after printing them."""
+    sigint(signal.default_int_handler)
+    source, hook = type(opened(data)), sys.__unraisablehook__
+    blocks = source.blocks
+
+    class Finalized:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    def interrupted(self, *args, **kwargs):
+        for block in blocks(self, *args, **kwargs):
+            Finalized()
+            yield block
+
+    clf = AMIRA()
+    with monkeypatch.context() as patch:
+        patch.setattr(source, "blocks", interrupted)
+        patch.setattr(sys, "unraisablehook", hook)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit_stream(opened(data), checkpoint=tmp_path / "c", passes=PASSES)
+        assert sys.unraisablehook is hook
+    assert capfd.readouterr().err == ""
+    found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
+    assert found.reached.position == next(iter(opened(data).blocks())).end
 
 
 @pytest.mark.parametrize("every", [1, 13, 30, 10**6, None])

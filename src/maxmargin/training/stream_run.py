@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
@@ -497,22 +498,31 @@ class Interrupts:
         self._busy = False
         self._asked = False
         self._before: Any = None
+        self._unraisable: Callable[[sys.UnraisableHookArgs], object] = sys.unraisablehook
 
     def __enter__(self) -> Interrupts:
         # Where Ctrl-C is ignored, as by `nohup` or behind `&`, it stays so.
         is_heard = signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
         if is_heard and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._handle)
+            self._unraisable, sys.unraisablehook = sys.unraisablehook, self._report
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+            sys.unraisablehook = self._unraisable
 
     def _handle(self, *_: object) -> None:
         self._asked = True
         if not self._busy:
             raise KeyboardInterrupt
+
+    def _report(self, unraisable: sys.UnraisableHookArgs) -> None:
+        # Python prints an exception raised in a finalizer and drops it. Ctrl-C is not lost that
+        # way, because `held_back` raises it again, so there is nothing to print.
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            self._unraisable(unraisable)
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
