@@ -230,7 +230,9 @@ def assert_compiled_is_plain(learner, X, y, classes) -> None:
     mixture = trainer_of(learner).reading(*mixture)
     rows = as_rows(X, NO_TAIL)
     labels, order = y.astype(np.int32), np.arange(y.size)
-    mistakes = learn_mixture.plain(rows, labels, order, trainer_of(learner).rule, mixture)
+    mistakes = learn_mixture.plain(
+        rows, labels, order, trainer_of(learner).rule, mixture, np.empty((0, 0))
+    )
     assert mistakes == learner.n_mistakes_
     for name, mine in mixture._asdict().items():
         np.testing.assert_array_equal(
