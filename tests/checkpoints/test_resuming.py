@@ -29,6 +29,7 @@ from maxmargin import (
     AMIRA,
     NOCA,
     PUMMA,
+    AutoMargin,
     Forgetron,
     Perceptron,
     RandomBudgetPerceptron,
@@ -75,6 +76,19 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
         stopped(learner, opened(data), after, checkpoint, error)
         clf = resumed(learner, opened(data), checkpoint)
         assert saved_bytes(clf, tmp_path) == expected, after
+
+
+@pytest.mark.parametrize("learner", [AutoMargin(), AMIRA(), NOCA()], ids=label)
+def test_prediction_sets_go_on_to_the_bit(learner, data, tmp_path):
+    """In the only pass that they allow."""
+    learner = clone(learner).set_params(coverage=0.8)
+    whole = clone(learner).fit_stream(opened(data))
+    assert whole.coverage_.rows == ROWS
+    for after in (1, len(list(opened(data).blocks())) - 1):
+        checkpoint = tmp_path / f"checkpoint {after}"
+        stopped(learner, opened(data), after, checkpoint, passes=1)
+        clf = resumed(learner, opened(data), checkpoint, passes=1)
+        assert saved_bytes(clf, tmp_path) == saved_bytes(whole, tmp_path)
 
 
 @pytest.fixture

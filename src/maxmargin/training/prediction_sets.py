@@ -16,7 +16,7 @@ Thresholds that eight rates ``g`` propose follow the score s of the right class,
 
 and the proposal is their mean, with weights by their pinball losses, of which a part is shared
 (Gibbs and Candès 2022). On top of it one fixed rate carries the theorem of
-`certificates.coverage_bounds`: its error level follows from counts alone,
+`certificates.coverage_bounds`: its miscoverage level follows from counts alone,
 
     alpha_t = alpha + CORRECTION (alpha rows - errors)
 
@@ -86,20 +86,18 @@ class SetTracker(NamedTuple):
     def set_threshold(self):
         """The highest score of a class in the next set."""
         alpha = 1.0 - self.target[0]
-        shift = CORRECTION * (alpha * self.counts[0] - self.counts[1])
-        if shift < -alpha:
+        level = alpha + CORRECTION * (alpha * self.counts[0] - self.counts[1])
+        if level < 0.0:
             return 1.0
-        if shift > 1.0 - alpha:
+        if level > 1.0:
             return EMPTY
         proposal = 0.0
         for k in range(self.shares.size):
             proposal += self.shares[k] * self.thresholds[k]
         proposal = max(0.0, min(1.0, proposal))
-        if shift <= 0.0:
-            square = (shift * (1.0 / alpha)) ** 2
-            return proposal + (1.0 - proposal) * (square * square)
-        square = (shift * (1.0 / (1.0 - alpha))) ** 2
-        return proposal - proposal * (square * square)
+        if level <= alpha:
+            return proposal + (1.0 - proposal) * ((alpha - level) / alpha) ** 4
+        return proposal - proposal * ((level - alpha) / (1.0 - alpha)) ** 4
 
     def learn_score(self, score, outside, size, loss_rate):
         """Follow the score of the right class of a row, whose set had so many classes."""
