@@ -204,6 +204,6 @@ def test_lack_of_memory_is_not_damage(tmp_path, monkeypatch):
         raise MemoryError("no room")
 
     np.save(tmp_path / "X.npy", np.ones((2, 2)))
-    monkeypatch.setattr(np, "load", out_of_memory)
+    monkeypatch.setattr(np.lib.format, "read_magic", out_of_memory)
     with pytest.raises(MemoryError, match="no room"):
         ArraySource(tmp_path / "X.npy")

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from maxmargin import streams
 from maxmargin.streams.addresses import is_address, without_credentials
 from maxmargin.streams.folders import addresses_like
-from maxmargin.streams.svmlight import SvmlightSource
 from maxmargin.training import inputs
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.protocol import trainer_of
@@ -180,9 +179,8 @@ class Schemas(NamedTuple):
 
     def answer(self, shard: File) -> dict[str, Any]:
         source = shard.source()
-        if isinstance(source.origin, SvmlightSource):
-            return {"format": "svmlight"}
-        return source.schema()
+        # The schema of svmlight text would need a survey of all rows.
+        return {"format": "svmlight"} if source.format == "svmlight" else source.schema()
 
     def merged(self, answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """That of the first file, with all values of text."""

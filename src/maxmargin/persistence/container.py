@@ -61,7 +61,7 @@ class Layout(NamedTuple):
     axes: list[int]  # which axis of the array in memory each of these is
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         return math.prod(self.shape)
 
 
@@ -211,11 +211,11 @@ def read_container(path: StrPath) -> tuple[dict[str, Any], list[np.ndarray]]:
             layouts = [_layout(entry) for entry in header.pop("arrays")]
             for each in layouts:
                 row = each.stored.itemsize * math.prod(filter(None, each.shape))
-                if each.count == 0 and row > max(LARGEST_EMPTY_ROW, size):
+                if each.size == 0 and row > max(LARGEST_EMPTY_ROW, size):
                     raise ValueError(f"the rows of an array of shape {tuple(each.shape)} are huge")
                 at += -at % ALIGNMENT
                 places.append(at)
-                at += each.stored.itemsize * each.count
+                at += each.stored.itemsize * each.size
             if at + -at % ALIGNMENT + DIGEST != size:
                 raise ValueError("the arrays that it lists do not fill it")
             arrays = []
@@ -336,10 +336,10 @@ def _dtype_of(name: object) -> np.dtype:
 def _read_array(file: IO[bytes], layout: Layout) -> np.ndarray:
     """The array that begins here, in memory of its own that starts at a cache line."""
     stored, dtype, shape, axes = layout
-    memory = np.empty(dtype.itemsize * layout.count + ALIGNMENT, dtype=np.uint8)
+    memory = np.empty(dtype.itemsize * layout.size + ALIGNMENT, dtype=np.uint8)
     first = -memory.ctypes.data % ALIGNMENT
-    own = memory[first : first + dtype.itemsize * layout.count].view(dtype)
-    read = own if stored == dtype else np.empty(layout.count, stored)
+    own = memory[first : first + dtype.itemsize * layout.size].view(dtype)
+    read = own if stored == dtype else np.empty(layout.size, stored)
     if file.readinto(read.view(np.uint8).data) != read.nbytes:  # type: ignore[attr-defined]
         raise ValueError("it has changed while it was read")
     if read is not own:

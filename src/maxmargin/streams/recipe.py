@@ -274,7 +274,7 @@ class Recipe(TransformerMixin, BaseEstimator):
             )
         return Recipe(**{**self.get_params(deep=False), "na_values": [*self.na_values, *more]})
 
-    # ----------------------------------------------------------------------------- fitted attributes
+    # ------------------------------------------------------------------------- fitted attributes
     @property
     def columns_(self) -> list[dict[str, Any]]:
         check_is_fitted(self, "plan_")
@@ -330,14 +330,15 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     def tree(self) -> dict[str, Any]:
         """The recipe as values that files can hold."""
-        parameters = self.get_params(deep=False) | {
+        parameters = self.get_params(deep=False)
+        if not hasattr(self, "plan_"):
+            return {"parameters": parameters}
+        parameters |= {
             "kinds": dict(self.kinds or {}),
             "drop": list(self.drop),
             "interactions": [list(pair) for pair in self.interactions],
             "na_values": list(self.na_values),
         }
-        if not hasattr(self, "plan_"):
-            return {"parameters": parameters}
         plan, running, columns = self.plan_, self.running_, None
         if isinstance(plan, Plan):
             columns = [

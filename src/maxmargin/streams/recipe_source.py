@@ -41,17 +41,13 @@ class PreparedSource(DelegatingSource):
         self._reached = self._begin
         self._is_frozen = self._is_over = frozen
 
-    @property
-    def origin(self) -> Source:
-        return self
-
     def _plan_for(self, recipe: Any) -> Any:
         if not isinstance(recipe, Recipe):
             return TransformerPlan(recipe)
         if hasattr(recipe, "plan_"):
             return recipe.plan_
-        if (plan := getattr(self._source, "plan", None)) is not None:
-            return plan
+        if self._source.plan is not None:
+            return self._source.plan
         first = self._first_rows() if self.repeatable else None
         if first is None:
             raise StreamError(f"{self.name}: a recipe for matrices needs rows to look at.")
