@@ -260,7 +260,7 @@ class Plan:
             values = read[each.name]
             if values.missing is None and is_plain:
                 continue
-            values = values.looked_at()
+            values = values.checked()
             assert values.missing is not None
             if values.missing.any():
                 if missing is None:
@@ -346,7 +346,7 @@ class Plan:
         """The first column whose value in ``row`` is invalid, and why."""
         for each in self.columns:
             one = table.select([each.name]).slice(row, 1)
-            values, value = values_of(each, one, self._na).looked_at(), one[each.name][0].as_py()
+            values, value = values_of(each, one, self._na).checked(), one[each.name][0].as_py()
             if values.bad is not None and values.bad[0]:
                 number = values.numbers
                 if number is not None and abs(number[0]) > LARGEST_NUMBER:
