@@ -107,7 +107,7 @@ def _parquet(name: str, base: str, found: list[str]) -> list[str]:
         raise IsADirectoryError(errno.EISDIR, "Is a directory without Parquet files", name)
     if not paths:
         raise StreamError(
-            f"{name}: only Parquet files are read many at a time ({', '.join(SUFFIXES)}), and "
+            f"{name}: only Parquet files can be read together ({', '.join(SUFFIXES)}), and "
             "there are none."
         )
     return sorted(paths)

@@ -61,7 +61,7 @@ def kind_of(
     """
     if isinstance(source, Folder):
         if format not in (None, "parquet"):
-            raise ValueError(f"{source}: only Parquet files can be read as a folder, not {format}.")
+            raise ValueError(f"{source}: only Parquet files can be read together, not {format}.")
         return "parquet", source
     if isinstance(source, Stored) or hasattr(source, "read"):
         if isinstance(source, io.TextIOBase):
