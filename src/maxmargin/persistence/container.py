@@ -24,7 +24,7 @@ StrPath = str | os.PathLike[str]
 
 # As in PNG files: reveals transfers that change line ends or clear the eighth bit.
 MAGIC = b"\x89MXM\r\n\x1a\n"
-VERSION = 2
+VERSION = 3
 DOUBLE, SINGLE = "<f8", "<f4"
 # Arrays of at least this size are stored in single precision if all values fit in it exactly.
 LEAST_FOR_SINGLES = 2**16
