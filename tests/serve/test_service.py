@@ -1,7 +1,6 @@
 """A service: what it knows is a function of its log, to the bit, whatever happens in between."""
 
 import errno
-import json
 import os
 import shutil
 import stat
@@ -36,8 +35,6 @@ from maxmargin.serve.events import (
     Lesson,
     NewShadow,
     Promotion,
-    Waiting,
-    decoded,
     packed,
 )
 from maxmargin.serve.http_errors import HTTPError
@@ -48,7 +45,7 @@ from maxmargin.serve.replaying import Replay
 from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner
 from maxmargin.serve.served_model import ServedModel
 from maxmargin.serve.service import READY, Service, decoded_record
-from maxmargin.serve.snapshots import Beginning, Snapshot
+from maxmargin.serve.snapshots import Beginning, tree_of
 from maxmargin.serve.status import Report, metrics
 from maxmargin.streams import Recipe
 
@@ -284,19 +281,6 @@ def test_a_stream_without_a_drift_has_no_alarm_and_a_replay_finds_the_same(tmp_p
     assert replay.report()["drifts"] == state["drift"]["alarms"]
 
 
-def test_snapshots_of_earlier_versions_are_read(tmp_path):
-    service = opened(tmp_path / "one", AMIRA())
-    learn(service, *rows_of(30, np.random.default_rng(0)))
-    content = service.ask_and_wait(Call(service.model.content))
-    service.close()
-    del content["drift"], content["answers"]
-    content["live"]["standing"] |= {"drifts": [], "before": 0, "lately": [3], "wrong_now": 0}
-    CheckpointFile(tmp_path / "one" / "snapshot.mm").replace(content)
-    again = opened(tmp_path / "one")
-    assert again.model.rows == 30
-    again.close()
-
-
 def test_an_event_that_comes_again_is_learned_once_also_after_a_restart(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
     X, labels = rows_of(3, np.random.default_rng(0))
@@ -473,22 +457,6 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
     service.close()
 
 
-def test_logs_and_snapshots_without_answers_go_on(tmp_path):
-    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
-    service.ask_and_wait(Await(["a", "b"], [[1.0], [2.0]], ["no", "no"]))
-    event = decoded(next(read_log(service.folder / "log")).payload)
-    old = Waiting.decoded(json.dumps({"i": event.ids, "x": event.rows, "t": event.time}).encode())
-    assert old.answers == [None, None]
-    content = service.ask_and_wait(Call(service.model.content))
-    del content["answers"]
-    content["waiting"] = '[["a",[1.0],5.0],["b",[2.0],6.0]]'
-    found = Snapshot.of(content)
-    assert found.answers.rows == 0
-    one = ServedModel("one", found, Limits()).waiting.get("a", 0.0)
-    assert (bytes(one.row), one.time, one.answer) == (b"[1.0]", 5.0, None)
-    service.close()
-
-
 @pytest.mark.parametrize("asked_between", [False, True])
 def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_crash_too(
     tmp_path, monkeypatch, asked_between
@@ -588,7 +556,7 @@ def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learned
     for k in range(6):
         learn(plain, X[k : k + 1], [labels[k]])
     assert sorted(answers) == [1] * 6 + [422]
-    assert bits(service.model.live.tree()) == bits(plain.model.live.tree())
+    assert bits(tree_of(service.model.live)) == bits(tree_of(plain.model.live))
     assert len(list(read_log(service.folder / "log"))) == 7
     for each in (service, plain):
         each.close()
@@ -783,7 +751,7 @@ def test_a_replay_by_another_learner_takes_the_snapshot_that_is_whole(tmp_path):
     snapshot.write_bytes(snapshot.read_bytes()[:-9])
     replay = Replay(tmp_path / "one", Perceptron())
     replay.run()
-    assert replay.rows == 30
+    assert replay.model.rows == 30
     (tmp_path / "one" / "snapshot.mm.previous").unlink()
     with pytest.raises(ModelFileError, match="damaged"):
         Replay(tmp_path / "one", Perceptron())
@@ -1091,8 +1059,8 @@ EVENTS = {
     "weights": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "w": [1.0, 2.0]}),
     "ids": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "i": [["a"]]}),
     "prediction": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "p": ["a"]}),
-    "waiting": packed(b"W", {"i": ["a"], "x": [], "t": 1.0}),
-    "time": packed(b"W", {"i": ["a"], "x": [[1.0]], "t": "now"}),
+    "waiting": packed(b"W", {"predictions": [["a", 1.0, 1.0, 0]]}),
+    "time": packed(b"W", {"predictions": [["a", [1.0], "now", 0]]}),
     "shadow": packed(b"S", {"name": ["x"], "algorithm": "amira", "parameters": {}}),
     "fields": packed(b"P", {"nothing": 1}),
 }
@@ -1179,16 +1147,16 @@ def put(content, *path, value):
 
 
 TAMPERED = {
-    "step": ("live", "standing", "step", -10),
-    "step 0": ("live", "standing", "step", 0),
-    "rows": ("live", "standing", "rows", -1),
-    "counts": ("live", "standing", "counts", np.array([5])),
-    "sum": ("live", "standing", "counts", np.array([1, 1])),
+    "step": ("live", "stats", "step", -10),
+    "step 0": ("live", "stats", "step", 0),
+    "rows": ("live", "stats", "rows", -1),
+    "counts": ("live", "stats", "counts", np.array([5])),
+    "sum": ("live", "stats", "counts", np.array([1, 1])),
     "drift": ("drift", "detector", "drawn", -5),
     "alarms": ("drift", "alarms", [-1]),
-    "history": ("live", "standing", "history", [[1, "x", 0.5, 0.5]]),
+    "history": ("live", "stats", "history", [[1, "x", 0.5, 0.5]]),
     "refused": ("live", "refused", -1),
-    "shadow": ("shadows", "other", "standing", "mistakes", -100),
+    "shadow": ("shadows", "other", "stats", "mistakes", -100),
     "answers": ("answers", "mistakes", 7),
     "classes": ("classes", np.array(["no", "no"])),
     "names": ("names", [3]),

@@ -44,7 +44,7 @@ def replay(
         one.run()
         report = one.report() | {"seconds": round(time.perf_counter() - began, 3)}
         if model is not None:
-            save(one.scored.learner, model)
+            save(one.model.live.learner, model)
             report["model"] = str(model)
         (print_json if as_json else show)(report)
 

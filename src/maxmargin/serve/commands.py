@@ -159,14 +159,11 @@ class Await(Task):
     def prepare(self, model: ServedModel) -> Sequence[Event]:
         now = time.time()
         new = [
-            (key, row, model.codes[answer])
+            Prediction(key, msgspec.Raw(msgspec.json.encode(row)), now, model.codes[answer])
             for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True)
             if model.waiting.get(key, now) is None and not model.learned_as(key)
         ]
-        if not new:
-            return []
-        ids, rows, answers = (list(each) for each in zip(*new, strict=True))
-        return [Waiting(ids, rows, now, answers)]
+        return [Waiting(new)] if new else []
 
     def answer(self, outcomes: Sequence[Outcome]) -> Answer:
         return {"ids": self.ids}

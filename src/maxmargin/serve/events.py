@@ -16,13 +16,14 @@ import numpy as np
 from maxmargin._extras import Self
 from maxmargin.serve.arrow_sizes import table_within
 from maxmargin.serve.limits import Limits
+from maxmargin.serve.recent_ids import Prediction
 from maxmargin.streams.arrow import arrow
 
 PREFIX = struct.Struct("<cI")  # the kind, and the length of the head
 
 
 class LessonHead(msgspec.Struct, omit_defaults=True):
-    """What stands in the log of a lesson, before a matrix or a table."""
+    """The JSON of a lesson in the log, before a matrix or a table."""
 
     y: list[Any]
     n: tuple[int, int] | None = None
@@ -113,21 +114,12 @@ class PlainEvent(msgspec.Struct, forbid_unknown_fields=True):
         return msgspec.json.decode(text, type=cls)
 
 
-class Waiting(PlainEvent, rename={"ids": "i", "rows": "x", "answers": "a", "time": "t"}):
-    """Rows that were predicted, and whose labels may come; each is JSON."""
+class Waiting(PlainEvent):
+    """Rows that were predicted, and whose labels may come."""
 
-    ids: list[str]
-    rows: list[list[Any] | dict[str, Any]]
-    time: float
-    # The codes of the classes that the caller was given; None in logs that do not have them.
-    answers: list[int | None] = []
+    predictions: list[Prediction]
 
     kind: ClassVar[bytes] = b"W"
-
-    def __post_init__(self) -> None:
-        self.answers = self.answers or [None] * len(self.ids)
-        if not len(self.rows) == len(self.answers) == len(self.ids):
-            raise ValueError("its rows are not those of its ids")
 
 
 class NewShadow(PlainEvent):
@@ -136,25 +128,26 @@ class NewShadow(PlainEvent):
     name: str
     algorithm: str
     parameters: dict[str, Any]
-    ids: tuple[str | None, ...] = ()
+    ids: tuple[str, ...] = ()
 
     kind: ClassVar[bytes] = b"S"
 
 
-class DropShadow(PlainEvent):
-    """A shadow ends."""
+class NamedShadow(PlainEvent):
+    """An event of a shadow that there is."""
 
     name: str
-    ids: tuple[str | None, ...] = ()
+    ids: tuple[str, ...] = ()
+
+
+class DropShadow(NamedShadow):
+    """A shadow ends."""
 
     kind: ClassVar[bytes] = b"D"
 
 
-class Promotion(PlainEvent):
+class Promotion(NamedShadow):
     """A shadow changes places with the learner that answers."""
-
-    name: str
-    ids: tuple[str | None, ...] = ()
 
     kind: ClassVar[bytes] = b"P"
 

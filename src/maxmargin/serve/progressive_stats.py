@@ -50,11 +50,8 @@ class Tally(msgspec.Struct, kw_only=True, eq=False, forbid_unknown_fields=True):
         return 1.0 - wrong / number if number else math.nan
 
 
-class ProgressiveStats(Tally, kw_only=True, forbid_unknown_fields=False):
-    """Counts and losses of predictions that a learner made just before it learned each row.
-
-    Snapshots of earlier versions have more fields.
-    """
+class ProgressiveStats(Tally, kw_only=True):
+    """Counts and losses of predictions that a learner made just before it learned each row."""
 
     counts: np.ndarray  # rows of each class
     loss: float = 0.0  # the sum of the hinge losses
@@ -105,6 +102,14 @@ class ProgressiveStats(Tally, kw_only=True, forbid_unknown_fields=False):
     def recent_loss(self) -> float:
         number = min(self.rows, RECENT)
         return float(self.recent_losses[:number].mean()) if number else math.nan
+
+    def scores(self) -> dict[str, float]:
+        return {
+            "progressive_accuracy": self.accuracy(),
+            "recent_progressive_accuracy": self.recent_accuracy(),
+            "loss": self.mean_loss(),
+            "recent_loss": self.recent_loss(),
+        }
 
     def largest_class_share(self) -> float:
         return float(self.counts.max() / self.rows) if self.rows else math.nan

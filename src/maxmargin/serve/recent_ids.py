@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 V = TypeVar("V")
 
 
-class Ids(Generic[V]):
-    """A dict of the most recent ids; the oldest goes when there are too many."""
+class Ids(OrderedDict[str, V], Generic[V]):
+    """A dict of the most recent ids."""
 
-    def __init__(self, most: int, items: list[tuple[str, V]]) -> None:
-        self.most = most
-        self._items = OrderedDict(items)
-
-    def get(self, key: str | None) -> V | None:
-        return None if key is None else self._items.get(key)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def add(self, key: str, value: V) -> None:
-        self._items[key] = value
-        if len(self._items) > self.most:
-            self._items.popitem(last=False)
-
-    def text(self) -> str:
-        return msgspec.json.encode(list(self._items.items())).decode()
+    def add(self, key: str, value: V, most: int) -> None:
+        """Remember an id; the oldest goes when there are too many."""
+        self[key] = value
+        if len(self) > most:
+            self.popitem(last=False)
 
 
 class Prediction(msgspec.Struct, array_like=True):
@@ -38,8 +26,7 @@ class Prediction(msgspec.Struct, array_like=True):
     id: str
     row: msgspec.Raw  # JSON of an array or object
     time: float  # when it was predicted, in seconds of the epoch
-    # The code of the class that the caller was given; some snapshots do not have it.
-    answer: int | None = None
+    answer: int  # the code of the class that the caller was given
 
     def __post_init__(self) -> None:
         self.row = self.row.copy()  # or it would keep the text that it was read from
@@ -58,44 +45,37 @@ class Predictions:
     up changes nothing.
     """
 
-    def __init__(self, most: int, most_bytes: int, seconds: float, items: list[Prediction]) -> None:
+    def __init__(self, most: int, most_bytes: int, seconds: float) -> None:
         self.most, self.most_bytes, self.seconds = most, most_bytes, seconds
-        self._waiting: OrderedDict[str, Prediction] = OrderedDict()
+        self.waiting: OrderedDict[str, Prediction] = OrderedDict()
         self.bytes = 0
-        for item in items:
-            self.add(item)
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
     def add(self, one: Prediction) -> None:
         """Keep a prediction, in place of one with the same id that has expired."""
         self.remove(one.id)
-        self._waiting[one.id] = one
+        self.waiting[one.id] = one
         self.bytes += one.size()
-        while len(self._waiting) > self.most or self.bytes > self.most_bytes:
-            self.remove(next(iter(self._waiting)))
+        while len(self.waiting) > self.most or self.bytes > self.most_bytes:
+            self.remove(next(iter(self.waiting)))
 
     def get(self, key: str, now: float) -> Prediction | None:
         """The prediction with this id; None if the id is unknown or has expired."""
-        one = self._waiting.get(key)
-        return None if one is None or self._has_expired(one, now) else one
+        one = self.waiting.get(key)
+        return None if one is None or one.time < now - self.seconds else one
 
     def expire(self, now: float) -> None:
         """Remove the oldest ones that have expired."""
-        while self._waiting:
-            one = next(iter(self._waiting.values()))
-            if not self._has_expired(one, now):
-                break
+        while self.waiting and (one := next(iter(self.waiting.values()))).time < now - self.seconds:
             self.remove(one.id)
 
-    def _has_expired(self, one: Prediction, now: float) -> bool:
-        return one.time < now - self.seconds
-
     def remove(self, key: str) -> None:
-        one = self._waiting.pop(key, None)
+        one = self.waiting.pop(key, None)
         if one is not None:
             self.bytes -= one.size()
 
-    def text(self) -> str:
-        return msgspec.json.encode(list(self._waiting.values())).decode()
+
+def to_text(values: Any) -> str:
+    return msgspec.json.encode(list(values)).decode()

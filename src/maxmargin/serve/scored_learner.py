@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from maxmargin.streams.iterators import entries
 from maxmargin.streams.source import StreamError
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.protocol import put_state, state_of, trainer_of
-from maxmargin.training.recipes import restored, storable
+from maxmargin.training.recipes import restored
 from maxmargin.training.sample_weights import weights_by_label
 from maxmargin.training.state import RECIPE
 
@@ -79,37 +80,53 @@ class HalfLearned(MemoryError):
     """The learner has learned, but the counts beside it have not: only a replay can go on."""
 
 
-class SavedLearner(msgspec.Struct, eq=False, forbid_unknown_fields=True):
-    """A `ScoredLearner` as snapshots hold it."""
-
-    learner: Any  # msgspec would take a dataclass for a dict of its fields
-    standing: ProgressiveStats
-    schema: dict[str, Any] | None
-    refused: Count
-
-
-class ScoredLearner:
-    """A learner, and how well it has predicted.
+class ScoredLearner(msgspec.Struct, dict=True, eq=False, forbid_unknown_fields=True):
+    """A learner, and how well it has predicted; snapshots hold its fields.
 
     ``schema`` is that of raw rows, with the recipe for them, for a learner that has not learned
-    anything yet.
+    anything yet. ``refused`` counts lessons that others could learn.
     """
 
-    def __init__(
-        self,
-        learner: OnlineClassifier,
-        classes: np.ndarray,
-        stats: ProgressiveStats | None = None,
-        schema: dict[str, Any] | None = None,
-    ) -> None:
-        self.learner, self.classes, self.schema = learner, classes, schema
-        self.codes = {label: code for code, label in enumerate(classes.tolist())}
-        self.stats = stats or ProgressiveStats.of(classes.size)
-        self.refused = 0  # lessons that others could learn
-        self.spec = trainer_of(learner).spec
-        # Is what it learns the same, to the bit, if lessons are joined? Kernels are computed as
-        # products of matrices, whose rounding depends on their shapes.
-        self.can_join = self.spec.kernel == "linear" and self.spec.on_full is None
+    learner: Any  # msgspec would take a dataclass for a dict of its fields
+    classes: np.ndarray
+    stats: ProgressiveStats
+    schema: dict[str, Any] | None = None
+    refused: Count = 0
+
+    @classmethod
+    def of(
+        cls, learner: OnlineClassifier, classes: np.ndarray, schema: dict[str, Any] | None = None
+    ) -> ScoredLearner:
+        """A learner without predictions."""
+        return cls(learner, classes, ProgressiveStats.of(classes.size), schema)
+
+    def __post_init__(self) -> None:
+        """Check what comes from a file, which may be damaged, or from a request."""
+        checked_learner(self.learner)
+        _ = self.spec  # a ValueError if the parameters do not fit each other
+        if self.schema is not None and not isinstance(self.schema.get(RECIPE), Recipe):
+            self.schema = restored(self.schema)
+            if not isinstance(self.schema.get(RECIPE), Recipe):
+                raise ValueError("the schema has no recipe")
+        if self.stats.counts.size != self.classes.size:
+            raise ValueError("the counts are not one for each class")
+        check_classes(self.learner, self.classes)
+
+    @cached_property
+    def codes(self) -> dict[Any, int]:
+        return {label: code for code, label in enumerate(self.classes.tolist())}
+
+    @cached_property
+    def spec(self) -> ModelSpec:
+        return trainer_of(self.learner).spec
+
+    @cached_property
+    def can_join(self) -> bool:
+        """Is what it learns the same, to the bit, if lessons are joined?
+
+        Kernels are products of matrices, whose rounding depends on their shapes.
+        """
+        return self.spec.kernel == "linear" and self.spec.on_full is None
 
     @property
     def algorithm(self) -> str:
@@ -122,10 +139,10 @@ class ScoredLearner:
         """
         return numbers_of(self.spec, columns) * problems_for(self.classes)
 
-    def check_classes(self) -> None:
+    def check_parameters(self) -> None:
         """Raise a ValueError if its parameters are for other classes, so that it could not learn.
 
-        Such are costs for another number of classes, and weights of classes that there are not.
+        Examples are costs for another number of classes, and weights of unknown classes.
         """
         check_fits(self.spec, problems_for(self.classes))
         weights = self.learner.class_weight
@@ -157,8 +174,9 @@ class ScoredLearner:
             ignored = None if weights is None else weights == 0.0
             recipe, rows = schema[RECIPE].learned(rows, ignored)
             schema = {**schema, RECIPE: recipe}
-        elif classes is None and isinstance(rows, np.ndarray):
-            rows = self._as_wide(rows)
+        elif isinstance(rows, np.ndarray) and hasattr(self.learner, "columns_"):
+            # Names may have come since the rows were read.
+            rows = with_columns(rows, self.learner.n_features_in_)
         order = np.arange(y.size, dtype=np.int32)
         before = self._trials()
         try:
@@ -183,36 +201,16 @@ class ScoredLearner:
         state = state_of(self.learner)
         return 0 if state is None else state.model.trials()
 
-    def _as_wide(self, rows: np.ndarray) -> np.ndarray:
-        """With columns for names that have come since the rows were read, which they have not."""
-        missing = self.learner.n_features_in_ - rows.shape[1]
-        if missing > 0 and hasattr(self.learner, "columns_"):
-            return np.pad(rows, ((0, 0), (0, missing)))
-        return rows
 
-    # ------------------------------------------------------------------------------- for files
-    def tree(self) -> dict[str, Any]:
-        """What `SavedLearner` describes."""
-        return {
-            "learner": self.learner,
-            "standing": msgspec.structs.asdict(self.stats),
-            "schema": storable(self.schema),
-            "refused": self.refused,
-        }
+def check_classes(learner: OnlineClassifier, classes: np.ndarray) -> None:
+    if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
+        raise ValueError("a learner has other classes than the model")
 
-    @classmethod
-    def from_saved(cls, saved: SavedLearner, classes: np.ndarray) -> ScoredLearner:
-        """The learner that was saved; a ValueError if it has other classes, or cannot be served."""
-        learner, schema = checked_learner(saved.learner), restored(saved.schema)
-        if schema is not None and not isinstance(schema.get(RECIPE), Recipe):
-            raise ValueError("the schema has no recipe")
-        if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
-            raise ValueError("a learner has other classes than the model")
-        if saved.standing.counts.size != classes.size:
-            raise ValueError("the counts are not one for each class")
-        scored = cls(learner, classes, saved.standing, schema)
-        scored.refused = saved.refused
-        return scored
+
+def with_columns(rows: np.ndarray, columns: int) -> np.ndarray:
+    """The rows, with columns of zeros if there are fewer than that."""
+    missing = columns - rows.shape[1]
+    return np.pad(rows, ((0, 0), (0, missing))) if missing > 0 else rows
 
 
 def numbers_of(spec: ModelSpec, columns: int) -> int:

@@ -13,20 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from maxmargin.serve.drift_watch import DriftWatch, is_place_to_copy
+from maxmargin.serve.drift_watch import is_place_to_copy
 from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
 from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.progressive_stats import ProgressiveStats
-from maxmargin.serve.recent_ids import Ids, Prediction, Predictions
-from maxmargin.serve.scored_learner import (
-    HalfLearned,
-    SavedLearner,
-    ScoredLearner,
-    new_learner,
-    new_names,
-)
-from maxmargin.serve.snapshots import Beginning, Snapshot
+from maxmargin.serve.recent_ids import Ids, Prediction, Predictions, to_text
+from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner, new_names
+from maxmargin.serve.snapshots import Beginning, Snapshot, tree_of
 
 # Rows that are learned in one call, at most, where the events allow it.
 BLOCK_ROWS = 4096
@@ -48,68 +41,62 @@ class NoMemory(MemoryError):
 class ServedModel:
     """The live learner, its shadows, recent ids and predictions without labels.
 
-    ``sequence`` is the number of the last event, ``events`` counts the lessons that were learned
-    and ``rows`` their rows. ``answers`` counts predictions as they were served, and ``drift`` looks
-    for changes in the rows, by whichever learner was live.
+    The state is described by `Snapshot`.
     """
 
     def __init__(self, name: str, snapshot: Snapshot, limits: Limits) -> None:
         self.name, self.limits, self.origin = name, limits, snapshot.origin
         self.sequence, self.events, self.rows = snapshot.sequence, snapshot.events, snapshot.rows
-        self.classes = snapshot.classes
-        self.labels = self.classes.tolist()
-        self.codes = {label: code for code, label in enumerate(self.labels)}
-        self.live = ScoredLearner.from_saved(snapshot.live, self.classes)
-        self.shadows = {
-            name: ScoredLearner.from_saved(saved, self.classes)
-            for name, saved in snapshot.shadows.items()
-        }
-        self.names, self.answers = snapshot.names, snapshot.answers
-        self.drift = DriftWatch(snapshot.drift, self.classes)
-        ids = msgspec.json.decode(snapshot.ids, type=list[tuple[str, int]])
-        labelled = msgspec.json.decode(snapshot.labelled, type=list[tuple[str, tuple[Any, int]]])
-        waiting = msgspec.json.decode(snapshot.waiting, type=list[Prediction])
-        self.ids = Ids(limits.known_ids, ids)
-        self.labelled = Ids(limits.known_ids, labelled)
-        self.waiting = Predictions(
-            limits.waiting, limits.waiting_bytes, limits.waiting_seconds, waiting
-        )
+        self.classes, self.live, self.shadows = snapshot.classes, snapshot.live, snapshot.shadows
+        self.names, self.answers, self.drift = snapshot.names, snapshot.answers, snapshot.drift
+        self.labels, self.codes = self.classes.tolist(), self.live.codes
+        decode = msgspec.json.decode
+        self.ids = Ids(decode(snapshot.ids, type=list[tuple[str, int]]))
+        self.labelled = Ids(decode(snapshot.labelled, type=list[tuple[str, tuple[Any, int]]]))
+        self.waiting = Predictions(limits.waiting, limits.waiting_bytes, limits.waiting_seconds)
+        for prediction in decode(snapshot.waiting, type=list[Prediction]):
+            self.waiting.add(prediction)
         self.lost: list[str] = []  # shadows out of memory, whose end is not in the log yet
 
     @classmethod
-    def begun(cls, name: str, beginning: Beginning, limits: Limits) -> ServedModel:
+    def begun(
+        cls,
+        name: str,
+        beginning: Beginning,
+        limits: Limits,
+        schema: dict[str, Any] | None = None,
+    ) -> ServedModel:
         """A model before its first event."""
         learner, classes = beginning
-        if classes.size > limits.classes:
-            raise ValueError(f"there are {classes.size:,} classes, and at most {limits.classes:,}.")
-        saved = SavedLearner(learner, ProgressiveStats.of(classes.size), None, 0)
-        snapshot = Snapshot(classes=classes, live=saved, origin=beginning.origin())
-        return cls(name, snapshot, limits)
+        live = ScoredLearner.of(learner, classes, schema)
+        return cls(name, Snapshot(classes=classes, live=live, origin=beginning.origin()), limits)
 
     def content(self) -> dict[str, Any]:
         """What a `Snapshot` is read from, and the learner as model files have it."""
-        return {
-            "learner": self.live.learner,
-            "sequence": self.sequence,
-            "events": self.events,
-            "rows": self.rows,
-            "classes": self.classes,
-            "live": self.live.tree(),
-            "shadows": {name: scored.tree() for name, scored in self.shadows.items()},
-            "names": self.names,
-            "ids": self.ids.text(),
-            "labelled": self.labelled.text(),
-            "waiting": self.waiting.text(),
-            "answers": msgspec.structs.asdict(self.answers),
-            "drift": self.drift.tree(),
-            "origin": msgspec.structs.asdict(self.origin),
-        }
+        snapshot = Snapshot(
+            sequence=self.sequence,
+            events=self.events,
+            rows=self.rows,
+            classes=self.classes,
+            live=self.live,
+            shadows=self.shadows,
+            names=self.names,
+            ids=to_text(self.ids.items()),
+            labelled=to_text(self.labelled.items()),
+            waiting=to_text(self.waiting.waiting.values()),
+            answers=self.answers,
+            drift=self.drift,
+            origin=self.origin,
+        )
+        return {"learner": self.live.learner, **tree_of(snapshot)}
 
     def place(self) -> str:
         return f"event {self.sequence:,}"
 
     def learned_as(self, key: str | None) -> int:
         """The number of the event with this id, by whichever route it came; 0 if there is none."""
+        if key is None:
+            return 0
         _, labelled = self.labelled.get(key) or (None, 0)
         return self.ids.get(key) or labelled
 
@@ -188,20 +175,20 @@ class ServedModel:
         self.rows += lesson.size()
         for key in lesson.ids:
             if key is not None:
-                self.ids.add(key, self.sequence)
+                self.ids.add(key, self.sequence, self.limits.known_ids)
                 self.waiting.remove(key)
         if lesson.prediction is not None:
             self.waiting.remove(lesson.prediction)
-            self.labelled.add(lesson.prediction, (lesson.labels[0], self.sequence))
+            label = lesson.labels[0], self.sequence
+            self.labelled.add(lesson.prediction, label, self.limits.known_ids)
         return self.sequence
 
     def _change(self, event: Waiting | NewShadow | DropShadow | Promotion) -> HTTPError | None:
         """Let an event that is not a lesson have its effect; why it is refused, if it is."""
         if isinstance(event, Waiting):
-            self.waiting.expire(event.time)
-            for key, row, answer in zip(event.ids, event.rows, event.answers, strict=True):
-                encoded = msgspec.Raw(msgspec.json.encode(row))
-                self.waiting.add(Prediction(key, encoded, event.time, answer))
+            for prediction in event.predictions:
+                self.waiting.expire(prediction.time)
+                self.waiting.add(prediction)
             return None
         if event.name in self.lost:
             if isinstance(event, Promotion):
@@ -223,9 +210,8 @@ class ServedModel:
             while name in others:
                 name, number = f"{before}-{number}", number + 1
             self.live, self.shadows = self.shadows[event.name], {**others, name: self.live}
-        for each in event.ids:
-            if each is not None:
-                self.ids.add(each, self.sequence + 1)
+        for key in event.ids:
+            self.ids.add(key, self.sequence + 1, self.limits.known_ids)
         return None
 
     # ----------------------------------------------------------------------------------- checks
@@ -261,7 +247,7 @@ class ServedModel:
 
     def _new_shadow(self, event: NewShadow) -> ScoredLearner:
         learner = new_learner(event.algorithm, event.parameters)
-        return ScoredLearner(learner, self.classes, schema=self.live.schema_of_raw())
+        return ScoredLearner.of(learner, self.classes, self.live.schema_of_raw())
 
     def columns(self) -> int:
         learner = self.live.learner
@@ -309,6 +295,19 @@ class ServedModel:
 
 def without(shadows: dict[str, ScoredLearner], name: str) -> dict[str, ScoredLearner]:
     return {each: scored for each, scored in shadows.items() if each != name}
+
+
+def blocks_of(events: Iterable[Event]) -> Iterator[list[Event]]:
+    """Events that a replay applies together."""
+    block: list[Event] = []
+    rows = 0
+    for event in events:
+        block.append(event)
+        rows += event.size() if isinstance(event, Lesson) else 1
+        if rows >= BLOCK_ROWS:
+            yield block
+            block, rows = [], 0
+    yield block
 
 
 # --------------------------------------------------------------------------------- blocks of rows

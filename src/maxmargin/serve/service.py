@@ -22,11 +22,11 @@ from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.persistence.container import sync_folder
 from maxmargin.serve.commands import ChangeShadows, Task
 from maxmargin.serve.event_log import Log, LogError, Record, segments_of
-from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, decoded
+from maxmargin.serve.events import DropShadow, Event, NewShadow, decoded
 from maxmargin.serve.http_errors import HTTPError, bad_request, busy, no_memory, unavailable
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.scored_learner import new_learner
-from maxmargin.serve.served_model import BLOCK_ROWS, NoMemory, Outcome, ServedModel, logger
+from maxmargin.serve.served_model import NoMemory, Outcome, ServedModel, blocks_of, logger
 from maxmargin.serve.snapshots import Beginning, Snapshot
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
@@ -99,6 +99,8 @@ class Service:
             )
         if beginning is None:
             raise ValueError(f"{self.folder} has no state yet: name a model to start with.")
+        if (count := beginning.classes.size) > (most := self.limits.classes):
+            raise ValueError(f"there are {count:,} classes, and at most {most:,}.")
         model = ServedModel.begun(self.name, beginning, self.limits)
         self._file.replace(model.content())
         return model
@@ -208,19 +210,12 @@ class Service:
 
     def _recover(self) -> None:
         """Learn from the events behind the snapshot."""
-        events: list[Event] = []
-        rows = 0
-        for record in self.log.recover(self.model.sequence):
-            event = decoded_record(self.log.folder, record, self.limits)
-            events.append(event)
-            rows += event.size() if isinstance(event, Lesson) else 1
-            self._bytes_since += len(record.payload)
-            if rows >= BLOCK_ROWS:
-                self._replay(events)
-                events, rows = [], 0
-                if self.status != REPLAYING:  # stopped meanwhile
-                    return
-        self._replay(events)
+        records = self.log.recover(self.model.sequence)
+        for events in blocks_of(map(self._replayed, records)):
+            for _ in self.model.apply(events):
+                self.replayed += 1
+            if self.status != REPLAYING:  # stopped meanwhile
+                return
         if self.log.torn:
             logger.warning(
                 "%s: %d bytes of a write that was not finished, and not acknowledged, were cut "
@@ -230,9 +225,9 @@ class Service:
                 self.model.sequence,
             )
 
-    def _replay(self, events: list[Event]) -> None:
-        for _ in self.model.apply(events):
-            self.replayed += 1
+    def _replayed(self, record: Record) -> Event:
+        self._bytes_since += len(record.payload)
+        return decoded_record(self.log.folder, record, self.limits)
 
     def _make_shadows(self) -> None:
         for name, (algorithm, parameters) in self._shadows_to_make.items():
