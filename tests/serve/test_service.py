@@ -28,7 +28,8 @@ from maxmargin import (
 )
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, LabelledId, Learn
+from maxmargin.serve.bodies import LabelRow
+from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, Learn
 from maxmargin.serve.event_log import Log, LogError, Record, read_log, segments_of
 from maxmargin.serve.events import (
     DropShadow,
@@ -138,7 +139,7 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
         learn(service, X, labels, weights=weights)
         service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
         if k % 2:
-            service.ask_and_wait(Label([LabelledId(f"p{k - 1}", "yes", None)], is_batch=False))
+            service.ask_and_wait(Label([LabelRow(f"p{k - 1}", "yes", None)], is_batch=False))
     assert 0 < service.snapshot_sequence < service.model.sequence
     assert (service.model.answers.rows, service.model.answers.mistakes) == (
         4,
@@ -342,7 +343,7 @@ def test_a_label_is_learned_exactly_once(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
 
     def label(key, value):
-        return service.ask_and_wait(Label([LabelledId(key, value, None)], is_batch=False))
+        return service.ask_and_wait(Label([LabelRow(key, value, None)], is_batch=False))
 
     service.ask_and_wait(Await(["p", "q"], [[1.0, 2.0], {"a": 1.0}], ["yes", "no"]))
     assert label("p", "yes") == {"learned": 1, "duplicate": False, "sequence": 2}
@@ -357,7 +358,7 @@ def test_a_label_is_learned_exactly_once(tmp_path):
     service.ask_and_wait(Await(["p"], [[7.0, 7.0]], ["no"]))
     assert service.model.sequence == 2
     assert service.model.rows == 1
-    is_batch = Label([LabelledId("q", "no", None), LabelledId("r", "no", None)], is_batch=True)
+    is_batch = Label([LabelRow("q", "no", None), LabelRow("r", "no", None)], is_batch=True)
     with pytest.raises(HTTPError, match="'r'"):
         service.ask_and_wait(is_batch)
     assert service.model.waiting.get("q", 0.0) is not None  # nothing of the request was learned
@@ -375,7 +376,7 @@ def test_an_id_is_learned_once_by_whichever_route(tmp_path, ways, at_once):
 
     def task(way):
         if way == "label":
-            return Label([LabelledId("p", "yes", None)], is_batch=False)
+            return Label([LabelRow("p", "yes", None)], is_batch=False)
         if way == "learn":
             return Learn(Lesson(row, ["yes"], ids=["p"]))
         return Learn(Lesson(others, ["yes", "no"], ids=["p", "q"]), by_row=True)
@@ -412,7 +413,7 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     assert service.model.waiting.get("a", clock[0]) is None
     clock[0] += 101.0
     with pytest.raises(HTTPError, match="'d'"):
-        service.ask_and_wait(Label([LabelledId("d", "yes", None)], is_batch=False))
+        service.ask_and_wait(Label([LabelRow("d", "yes", None)], is_batch=False))
     service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
     assert len(service.model.waiting) == 1
     assert service.model.waiting.bytes <= 2000
@@ -430,7 +431,7 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
         if k < 60:
             service.ask_and_wait(Await([f"p{k}"], [X[k].tolist()], [answers[k]]))
         if k >= 20:
-            late = LabelledId(f"p{k - 20}", labels[k - 20], None)
+            late = LabelRow(f"p{k - 20}", labels[k - 20], None)
             service.ask_and_wait(Label([late], is_batch=False))
         if k == 40:
             service.ask_and_wait(ChangeShadows(Promotion("other")))
@@ -467,7 +468,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
 
     def label(where, key="p"):
-        return where.ask_and_wait(Label([LabelledId(key, "yes", None)], is_batch=False))
+        return where.ask_and_wait(Label([LabelRow(key, "yes", None)], is_batch=False))
 
     service.ask_and_wait(Await(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
     clock[0] += 50.0
@@ -875,7 +876,7 @@ def test_what_the_learners_would_keep_is_limited_before_an_event_is_logged(tmp_p
         assert refused.value.status == 413
     service.ask_and_wait(Await(["p"], [wide], ["a"]))
     with pytest.raises(HTTPError, match="3,003 numbers"):
-        service.ask_and_wait(Label([LabelledId("p", "b", None)], is_batch=False))
+        service.ask_and_wait(Label([LabelRow("p", "b", None)], is_batch=False))
     assert service.model.sequence == 1  # that of the prediction
     learn(service, [{"x1": 1.0}, {f"x{k}": 1.0 for k in range(600)}], ["a", "b"])
     with pytest.raises(HTTPError, match="3,600 numbers"):

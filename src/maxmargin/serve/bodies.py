@@ -356,7 +356,7 @@ class Reader(Generic[B]):
             likely = right
             return right.decode(body)
         except msgspec.ValidationError as error:
-            raise bad_request(_explained(str(error), where, body, likely.type)) from None
+            raise bad_request(_explained(str(error), where, body)) from None
         except RecursionError:
             raise bad_request(f"{where} is nested too deeply.") from None
         except UnicodeDecodeError:
@@ -416,20 +416,6 @@ def check_containers(body: bytes, rows: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------ errors
-WORDS = {
-    "object": "an object",
-    "array": "an array",
-    "str": "a string",
-    "float": "a number",
-    "int": "a number",
-    "bool": "a boolean",
-    "null": "null",
-}
-EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
-BOUND = re.compile(r"Expected `(\w+)` (of length )?>= (\d+)(\.0)?")
-FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
-
-
 def _named(body: bytes, path: str) -> str:
     """The path of a dict's value that is not a scalar, of which msgspec does not name the key."""
     path = path.partition("[...]")[0]
@@ -442,33 +428,13 @@ def _named(body: bytes, path: str) -> str:
         return f"a value of {path}"
 
 
-def _explained(message: str, where: str, body: bytes, kind: Any) -> str:
-    """What msgspec says of a body that does not fit, in the words of the API."""
+def _explained(message: str, where: str, body: bytes) -> str:
+    """What msgspec says of a body that does not fit: the place first, then what is wrong."""
     what, _, path = message.rpartition(" - at `$")
     if not what:
         what, path = message, ""
     path = path.rstrip("`").lstrip(".")
-    subject = where
-    if path:
-        subject = _named(body, path) if "[...]" in path else path
-        subject = subject if where == "the body" else f"{where}: {subject}"
-    if found := EXPECTED.match(what):
-        wanted, got = found.groups()
-        kinds = [kind for kind in WORDS if kind in wanted.split(" | ")]
-        words = ", ".join(dict.fromkeys(WORDS[kind] for kind in kinds))
-        words = " or ".join(words.rsplit(", ", 1))
-        return f"{subject} must be {words}, got {WORDS.get(got, got)}."
-    if found := BOUND.match(what):
-        what, is_length, least, _ = found.groups()
-        if not is_length:
-            return f"{subject} must be at least {least}."
-        return f"{subject} must have at least {least} {'character' if what == 'str' else 'item'}."
-    if found := FIELD.match(what):
-        problem, name = found.groups()
-        if problem == "missing required":
-            return f"{subject} has no field {name!r}."
-        known = "" if path else f"; known fields are {', '.join(kind.__struct_fields__)}"
-        return f"{subject} has an unknown field {name!r:.80}{known}."
-    if what.endswith("out of range"):
-        return f"{subject} is a number out of range."
-    return f"{subject}: {what}."
+    place = _named(body, path) if "[...]" in path else path
+    places = [place] if where == "the body" and place else [where, place]
+    what = what.removeprefix("Object ")
+    return f"{': '.join(filter(None, places))}: {what[:1].lower()}{what[1:]:.200}."

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
+from maxmargin.serve.bodies import LabelRow
 from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
-from maxmargin.serve.http_errors import HTTPError, bad_request
+from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.recent_ids import Prediction
 from maxmargin.serve.served_model import Outcome, ServedModel
 
@@ -30,6 +30,7 @@ class Task(ABC):
 
     bytes: int = 0  # about what it takes in memory while it waits
     is_alone: ClassVar[bool] = False  # must it not share a write with others?
+    duplicates = sequence = 0  # events that were learned before, and the number of the last one
     # Where the answer goes, and the event loop of the future, if it has one.
     future: asyncio.Future[Any] | concurrent.futures.Future[Any]
     loop: asyncio.AbstractEventLoop | None = None
@@ -46,17 +47,19 @@ class Task(ABC):
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
         """The answer to the request, given what became of its events."""
 
+    def acknowledged(self, outcomes: Sequence[Outcome], learned: int, *, is_batch: bool) -> Answer:
+        """The answer to a request to learn."""
+        again = {"duplicates": self.duplicates} if is_batch else {"duplicate": self.duplicates > 0}
+        return {"learned": learned, **again, "sequence": self.last_of(outcomes)}
 
-def acknowledged(
-    outcomes: Sequence[Outcome], learned: int, duplicates: int, sequence: int, *, is_batch: bool
-) -> Answer:
-    """The answer to a request to learn; ``sequence`` is the last number of a duplicate."""
-    for number, refusal in outcomes:
-        if refusal is not None:
-            raise refusal
-        sequence = max(sequence, number)
-    again = {"duplicates": duplicates} if is_batch else {"duplicate": duplicates > 0}
-    return {"learned": learned, **again, "sequence": sequence}
+    def last_of(self, outcomes: Sequence[Outcome]) -> int:
+        """The number of the last event; raises if one of them is refused."""
+        sequence = self.sequence
+        for number, refusal in outcomes:
+            if refusal is not None:
+                raise refusal
+            sequence = max(sequence, number)
+        return sequence
 
 
 class Learn(Task):
@@ -64,81 +67,62 @@ class Learn(Task):
 
     def __init__(self, lesson: Lesson, size: int = 0, *, by_row: bool = False) -> None:
         self.lesson, self.bytes, self.by_row = lesson, size, by_row
-        self.duplicates = self.sequence = 0
 
     def claims(self) -> Iterable[str]:
         return [each for each in self.lesson.ids if each is not None]
 
     def prepare(self, model: ServedModel) -> Sequence[Event]:
-        lesson = self.lesson
-        learned = [model.learned_as(each) for each in lesson.ids]
-        if any(learned) or (self.by_row and len(set(lesson.ids)) < len(lesson.ids)):
-            self.sequence = max(learned)
-            new = self._new_rows(learned) if self.by_row else []
-            self.duplicates = len(lesson.ids) - len(new)
+        ids = self.lesson.ids
+        learned = [model.learned_as(key) for key in ids]
+        seen, new = set[str | None](), list[int]()
+        for k, key in enumerate(ids):
+            if key is None or not (learned[k] or key in seen):
+                new.append(k)
+            seen.add(key)
+        if len(new) < len(ids):
+            self.duplicates, self.sequence = len(ids) - len(new), max(learned)
             if not new:
                 return []
-            self.lesson = lesson.part(new)
+            self.lesson = self.lesson.part(new)
         model.check(self.lesson)
         return [self.lesson]
 
-    def _new_rows(self, learned: list[int]) -> list[int]:
-        """The rows whose ids have not been learned, nor stand in a row before."""
-        seen: set[str | None] = set()
-        new = []
-        for k, each in enumerate(self.lesson.ids):
-            if each is None or not (learned[k] or each in seen):
-                new.append(k)
-            seen.add(each)
-        return new
-
     def answer(self, outcomes: Sequence[Outcome]) -> Answer:
         learned = self.lesson.size() if outcomes else 0
-        return acknowledged(outcomes, learned, self.duplicates, self.sequence, is_batch=self.by_row)
-
-
-class LabelledId(NamedTuple):
-    """The label of the row that was predicted with this id."""
-
-    id: str
-    label: Any
-    weight: float | None
+        return self.acknowledged(outcomes, learned, is_batch=self.by_row)
 
 
 class Label(Task):
     """Learn from rows that were predicted, given their labels; from each exactly once."""
 
-    def __init__(self, answers: Sequence[LabelledId], size: int = 0, *, is_batch: bool) -> None:
-        self.answers, self.bytes, self.is_batch = answers, size, is_batch
-        self.duplicates = self.sequence = 0
+    def __init__(self, labels: Sequence[LabelRow], size: int = 0, *, is_batch: bool) -> None:
+        self.labels, self.bytes, self.is_batch = labels, size, is_batch
 
     def claims(self) -> Iterable[str]:
-        return [each.id for each in self.answers]
+        return [each.id for each in self.labels]
 
     def prepare(self, model: ServedModel) -> Sequence[Event]:
         lessons, now = dict[str, Lesson](), time.time()
-        for key, label, weight in self.answers:
+        for each in self.labels:
+            key = each.id
+            before, number = model.labelled.get(key) or (None, model.learned_as(key))
             if key in lessons:
-                before: tuple[Any, int] | None = (lessons[key].labels[0], 0)
-            else:
-                before = model.labelled.get(key)
-            if before is not None and before[0] != label:
-                raise HTTPError(409, f"id {key!r} has the label {before[0]!r} already.")
-            if before is not None or model.learned_as(key):
+                before, number = lessons[key].labels[0], 0
+            if before is not None and before != each.label:
+                raise HTTPError(409, f"id {key!r} has the label {before!r} already.")
+            if before is not None or number:
                 self.duplicates += 1
-                self.sequence = max(self.sequence, model.learned_as(key))
+                self.sequence = max(self.sequence, number)
                 continue
             predicted = model.waiting.get(key, now)
             if predicted is None:
                 raise HTTPError(404, f"no prediction with the id {key!r} waits for its label.")
-            lessons[key] = lesson_of(predicted, label, weight)
+            lessons[key] = lesson_of(predicted, each)
             model.check(lessons[key])
         return list(lessons.values())
 
     def answer(self, outcomes: Sequence[Outcome]) -> Answer:
-        return acknowledged(
-            outcomes, len(outcomes), self.duplicates, self.sequence, is_batch=self.is_batch
-        )
+        return self.acknowledged(outcomes, len(outcomes), is_batch=self.is_batch)
 
 
 class Await(Task):
@@ -175,7 +159,7 @@ class ChangeShadows(Task):
     is_alone = True
 
     def __init__(self, event: NewShadow | DropShadow | Promotion) -> None:
-        self.event, self.sequence = event, 0
+        self.event = event
 
     def prepare(self, model: ServedModel) -> Sequence[Event]:
         for key in self.event.ids:
@@ -186,11 +170,7 @@ class ChangeShadows(Task):
         return [self.event]
 
     def answer(self, outcomes: Sequence[Outcome]) -> Answer:
-        for sequence, refusal in outcomes:
-            if refusal is not None:
-                raise refusal
-            return {"sequence": sequence, "duplicate": False}
-        return {"sequence": self.sequence, "duplicate": True}
+        return {"sequence": self.last_of(outcomes), "duplicate": not outcomes}
 
 
 class Call(Task):
@@ -208,21 +188,9 @@ class Call(Task):
         return self.function()
 
 
-def lesson_of(predicted: Prediction, label: Any, weight: float | None) -> Lesson:
+def lesson_of(predicted: Prediction, labelled: LabelRow) -> Lesson:
     """The row of a prediction with its label."""
     row = msgspec.json.decode(predicted.row)
     rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
-    weights = None if weight is None else [weight]
-    return Lesson(rows, [label], weights, (), predicted.id, predicted.answer)
-
-
-def new_id() -> str:
-    return secrets.token_hex(8)
-
-
-def checked_id(found: str | None, most: int, where: str = "") -> str:
-    """The id, which must not be too long; ``where`` is its place in the request."""
-    if not found or len(found) > most:
-        place = f"{where}: " if where else ""
-        raise bad_request(f"{place}id must have 1 to {most} characters, got {found!r:.80}.")
-    return found
+    weights = None if labelled.weight is None else [labelled.weight]
+    return Lesson(rows, [labelled.label], weights, (), predicted.id, predicted.answer)

@@ -36,7 +36,7 @@ TAGS = {
 
 # Why requests are refused, and an example of the error, by status.
 ERRORS = {
-    400: ("The request does not have the right form.", "the body has no field 'label'."),
+    400: ("The request does not have the right form.", "the body: missing required field `label`."),
     401: (
         "The token is missing or wrong.",
         "the header Authorization must be Bearer, with the token.",

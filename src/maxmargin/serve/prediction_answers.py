@@ -18,10 +18,18 @@ from maxmargin.serve.bodies import (
     check_containers,
     read_lines,
 )
-from maxmargin.serve.commands import Await, new_id
+from maxmargin.serve.commands import Await
 from maxmargin.serve.events import table_to_bytes
-from maxmargin.serve.http_errors import HTTPError, unprocessable
-from maxmargin.serve.requests import Question, check_rows, question_of, rows_of_table, table_of
+from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
+from maxmargin.serve.requests import (
+    check_count,
+    check_rows,
+    checked_id,
+    new_id,
+    rows_of,
+    rows_of_table,
+    table_of,
+)
 from maxmargin.serve.scored_learner import outputs_of
 from maxmargin.serve.served_model import ServedModel
 from maxmargin.streams.arrow import arrow
@@ -44,29 +52,45 @@ def answered(
     else:
         items = read_lines(PREDICT, body, limits.rows)
     waiting: dict[str, list[Any]] = {}  # rows and answers by id, of which the first counts
-    rows, size, answers = 0, 0, []
-    for where, each in items:
+    count, size, answers = 0, 0, []
+    for where, asked in items:
+        is_batch = isinstance(asked, PredictRows)
+        raw = asked.rows if isinstance(asked, PredictRows) else [asked.row]
         try:
-            question = question_of(model, each)
-            rows += len(question.rows)
-            if rows > limits.rows:
+            rows, ids = rows_of(raw, limits.rows), _ids(asked, len(raw), limits.id_length)
+            check_rows(model, rows)
+            count += len(raw)
+            if count > limits.rows:
                 raise HTTPError(413, f"there are more than {limits.rows:,} rows in all.")
-            size += _size_of(model, question)
+            size += _size_of(model, asked, len(raw))
             if size > (most := limits.answer_bytes):
                 raise HTTPError(413, f"the answer would have more than {most:,} bytes.")
-            columns = answer(model, question)
+            columns = answer(model, rows, asked)
         except HTTPError as error:
             raise error.at(where) from None
-        if question.ids is not None:
-            columns["id"] = question.ids
-            for key, *found in zip(question.ids, question.raw, columns["prediction"], strict=True):
+        if ids is not None:
+            columns["id"] = ids
+            for key, *found in zip(ids, raw, columns["prediction"], strict=True):
                 waiting.setdefault(key, found)
-        answers.append(msgspec.json.encode(_fields(columns, question.is_batch)))
+        answers.append(msgspec.json.encode(_fields(columns, is_batch)))
     content = answers[0] if kind == JSON else b"\n".join([*answers, b""])
     if not waiting:
         return content, None
-    raw, labels = ([*each] for each in zip(*waiting.values(), strict=True))
-    return content, Await([*waiting], raw, labels, 2 * len(body))
+    known, labels = ([*each] for each in zip(*waiting.values(), strict=True))
+    return content, Await([*waiting], known, labels, 2 * len(body))
+
+
+def _ids(asked: PredictRow | PredictRows, rows: int, most: int) -> list[str] | None:
+    """The ids of the predictions, if they are to wait for their labels."""
+    given = asked.ids if isinstance(asked, PredictRows) else asked.id
+    if isinstance(given, str):
+        given = [given]
+    if not isinstance(given, list):
+        return [new_id() for _ in range(rows)] if given else None
+    check_count("ids", given, rows)
+    if len(set(given)) < rows:
+        raise bad_request("ids has the same id twice.")
+    return [checked_id(each, most) for each in given]
 
 
 def _fields(columns: dict[str, list[Any]], is_batch: bool) -> dict[str, Any]:
@@ -83,7 +107,7 @@ def _answered_table(
     table = table.select([name for name in table.column_names if name not in drop])
     rows = rows_of_table(model, table)
     check_rows(model, rows)
-    columns = answer(model, Question(rows, [], None, scores=False, proba=False, is_batch=True))
+    columns = answer(model, rows, PredictRows([]))
     task = None
     if options.get("ids") == "true":
         classes = columns["prediction"]
@@ -97,44 +121,42 @@ def _answered_table(
     return table_to_bytes(arrow().table(columns)), task
 
 
-def _size_of(model: ServedModel, question: Question) -> int:
+def _size_of(model: ServedModel, asked: PredictRow | PredictRows, rows: int) -> int:
     """About how many bytes the scores, probabilities and sets in an answer take."""
-    numbers = question.scores + question.proba + question.sets
-    if not numbers:
-        return 0
-    return numbers * len(question.rows) * sum(len(str(label)) + 28 for label in model.labels)
+    numbers = asked.scores + asked.proba + asked.set
+    return numbers and numbers * rows * sum(len(str(label)) + 28 for label in model.labels)
 
 
-def answer(model: ServedModel, question: Question) -> dict[str, list[Any]]:
+def answer(model: ServedModel, rows: Any, asked: PredictRow | PredictRows) -> dict[str, list[Any]]:
     """The predictions, scores and probabilities of all rows, by the fields of an answer."""
-    rows, learner, labels = question.rows, model.live.learner, model.labels
+    learner, labels = model.live.learner, model.labels
     try:
         if not learner.__sklearn_is_fitted__():
             outputs = np.zeros((len(rows), 1 if len(labels) == 2 else len(labels)))
-        elif len(rows) == 1 and _asks_class(model, question):
+        elif len(rows) == 1 and _asks_class(model, rows, asked):
             return {"prediction": [learner.predict_one(rows[0])]}
         else:
             outputs = outputs_of(learner, rows).reshape(len(rows), -1)
         found = {"prediction": [labels[code] for code in classes_by(outputs).tolist()]}
-        if question.scores:
+        if asked.scores:
             each = np.hstack([-outputs, outputs]) if outputs.shape[1] == 1 else outputs
             found["scores"] = _by_class(labels, each)
-        if question.proba:
+        if asked.proba:
             found["probabilities"] = _by_class(labels, _probabilities(model, rows))
-        if question.sets:
+        if asked.set:
             found["set"] = _sets(model, rows)
     except (ValueError, OverflowError) as error:  # an integer may be too large for a float
         raise unprocessable(str(error)) from None
     return found
 
 
-def _asks_class(model: ServedModel, question: Question) -> bool:
+def _asks_class(model: ServedModel, rows: Any, asked: PredictRow | PredictRows) -> bool:
     """Is only the class asked for, of rows that `predict_one` takes?"""
-    if question.scores or question.proba or question.sets:
+    if asked.scores or asked.proba or asked.set:
         return False
-    if isinstance(question.rows, np.ndarray):
+    if isinstance(rows, np.ndarray):
         return model.live.preparing() is None
-    return isinstance(question.rows, list)
+    return isinstance(rows, list)
 
 
 def _probabilities(model: ServedModel, rows: Any) -> np.ndarray:

@@ -1,17 +1,30 @@
-"""From the bodies of requests to tasks and questions; what a model cannot take is refused."""
+"""From the bodies of requests to tasks; what a model cannot take is refused."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from maxmargin.serve import bodies
 from maxmargin.serve.arrow_sizes import table_within
-from maxmargin.serve.bodies import ARROW, JSON, NDJSON, check_containers, read_lines
-from maxmargin.serve.commands import Label, LabelledId, Learn, checked_id, new_id
+from maxmargin.serve.bodies import (
+    ARROW,
+    JSON,
+    LABEL,
+    LABEL_LINE,
+    LEARN,
+    LEARN_LINE,
+    NDJSON,
+    LabelRow,
+    LabelRows,
+    LearnRows,
+    check_containers,
+    read_lines,
+)
+from maxmargin.serve.commands import Label, Learn
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
 from maxmargin.serve.served_model import ServedModel
@@ -24,19 +37,11 @@ Place = Callable[[int], str]
 
 
 # ------------------------------------------------------------------------------------------- rows
-def matrix_of(rows: list[Any]) -> np.ndarray:
-    """Rows of numbers, which have the same length."""
-    if len(rows) == 1:
-        return np.array(rows, dtype=np.float64)
-    count, width = len(rows), len(rows[0])
-    return np.fromiter(chain.from_iterable(rows), np.float64, count * width).reshape(count, width)
-
-
 def rows_of(rows: list[Any], most: int, place: Place = "rows[{}]".format) -> Any:
     """Rows as a matrix, or as a list of dicts."""
-    if len(rows) > most:
-        raise HTTPError(413, f"there are {len(rows):,} rows; at most {most:,} are taken at once.")
-    kind = type(rows[0])
+    count, kind = len(rows), type(rows[0])
+    if count > most:
+        raise HTTPError(413, f"there are {count:,} rows; at most {most:,} are taken at once.")
     if set(map(type, rows)) != {kind}:
         bad = next(k for k, row in enumerate(rows) if type(row) is not kind)
         raise bad_request(f"{place(bad)} is not of the same kind as {place(0)}.")
@@ -46,25 +51,32 @@ def rows_of(rows: list[Any], most: int, place: Place = "rows[{}]".format) -> Any
     if set(map(len, rows)) != {width}:
         bad = next(k for k, row in enumerate(rows) if len(row) != width)
         raise bad_request(f"{place(bad)} has {len(rows[bad])} columns, expected {width}.")
-    return matrix_of(rows)
+    if count == 1:
+        return np.array(rows, dtype=np.float64)
+    return np.fromiter(chain.from_iterable(rows), np.float64, count * width).reshape(count, width)
 
 
 def check_rows(model: ServedModel, rows: Any) -> None:
     """Raise a `HTTPError` if rows have the wrong number of columns, or too many."""
-    most = model.limits.columns
-    learner = model.live.learner
-    raw = model.live.preparing() is not None
-    if isinstance(rows, np.ndarray):
-        width = rows.shape[1]
-        if learner.__sklearn_is_fitted__() and not raw:
-            if width != (wanted := learner.n_features_in_):
-                raise unprocessable(f"rows have {width} columns; the model has {wanted}.")
-        elif width > most:
-            raise HTTPError(413, f"rows have {width:,} columns; at most {most:,} are taken.")
-    elif isinstance(rows, list) and not raw:
+    if model.live.preparing() is not None:
+        return
+    most, learner = model.limits.columns, model.live.learner
+    if isinstance(rows, list):
         left = most - model.columns()
         if sum(map(len, rows)) > left and len({name for row in rows for name in row}) > left:
             raise HTTPError(413, f"there would be more than {most:,} columns.")
+        return
+    width = rows.shape[1]
+    if learner.__sklearn_is_fitted__():
+        if width != (expected := learner.n_features_in_):
+            raise unprocessable(f"rows have {width} columns; the model has {expected}.")
+    elif width > most:
+        raise HTTPError(413, f"rows have {width:,} columns; at most {most:,} are taken.")
+
+
+def check_count(name: str, values: list[Any], rows: int) -> None:
+    if len(values) != rows:
+        raise bad_request(f"{name} has {len(values)} items, expected one for each of {rows} rows.")
 
 
 # ------------------------------------------------------------------------------- labels and tasks
@@ -86,97 +98,76 @@ def as_classes(
 
 
 def check_sample_weights(weights: list[float], rows: int) -> None:
-    if len(weights) != rows:
-        raise bad_request(
-            f"weights has {len(weights)} items, expected one for each of {rows} rows."
-        )
+    check_count("weights", weights, rows)
     try:
         check_weights(weights, rows)
     except ValueError as error:
         raise unprocessable(str(error)) from None
 
 
+def new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def checked_id(found: str, most: int, where: str = "") -> str:
+    """The id, which must not be too long; ``where`` is its place in the request."""
+    if not found or len(found) > most:
+        place = f"{where}: " if where else ""
+        raise bad_request(f"{place}id must have 1 to {most} characters, got {found!r:.80}.")
+    return found
+
+
 def learn_task(model: ServedModel, kind: str, key: str | None, options: Any, body: bytes) -> Learn:
     """The task of ``POST /learn``; ``key`` is the id that the request has in its header."""
-    if kind == JSON:
-        return _learn_json(model, body, key)
-    if kind == NDJSON:
+    limits, size = model.limits, 2 * len(body)
+    place: Place = "rows[{}]".format
+    rows, labels, weights = None, list[Any](), None
+    ids: Sequence[str | None] = () if key is None else (key,)
+    if kind == ARROW:
+        table = table_of(model, body)
+        rows, labels, weights = learned_columns(model, table, options)
+        size = len(body) + table.nbytes
+    elif kind == NDJSON:
         if key is not None:
             raise bad_request("Idempotency-Key names one event; give each line an id instead.")
-        return _learn_lines(model, body)
-    table, limits = table_of(model, body), model.limits
-    label, weight = options.get("label") or "label", options.get("weight")
-    labels = column_of(table, label)
-    weights = None
-    if weight:
-        weights = column_of(table, weight)
-        for k, each in enumerate(weights):
-            if type(each) not in (int, float):
-                raise bad_request(f"rows[{k}]: the weight must be a number.")
-        check_sample_weights(weights, table.num_rows)
-    labels = as_classes(model, labels)
-    rows = rows_of_table(
-        model, table.select([name for name in table.column_names if name not in (label, weight)])
-    )
-    check_rows(model, rows)
-    ids = () if key is None else (checked_id(key, limits.id_length),)
-    return Learn(Lesson(rows, labels, weights, ids), len(body) + table.nbytes)
-
-
-def _learn_json(model: ServedModel, body: bytes, key: str | None) -> Learn:
-    limits = model.limits
-    check_containers(body, limits.rows)
-    found = bodies.LEARN.read(body)
-    weights: list[float] | None
-    if isinstance(found, bodies.LearnRows):
-        rows, labels, weights = rows_of(found.rows, limits.rows), found.labels, found.weights
-        if len(labels) != len(rows):
-            raise bad_request(
-                f"labels has {len(labels)} items, expected one for each of {len(rows)} rows."
-            )
+        places, lines = map(list, zip(*read_lines(LEARN_LINE, body, limits.rows), strict=True))
+        place, ids = places.__getitem__, [each.id for each in lines]
+        rows = rows_of([each.row for each in lines], limits.rows, place)
+        labels = [each.label for each in lines]
+        if any(each.weight is not None for each in lines):
+            weights = [1.0 if each.weight is None else each.weight for each in lines]
     else:
-        row, labels = found.row, [found.label]
-        rows = [row] if type(row) is dict else matrix_of([row])
-        weights = None if found.weight is None else [found.weight]
+        check_containers(body, limits.rows)
+        found = LEARN.read(body)
+        if isinstance(found, LearnRows):
+            rows, labels, weights = rows_of(found.rows, limits.rows), found.labels, found.weights
+            check_count("labels", labels, len(rows))
+        else:
+            rows, labels = rows_of([found.row], limits.rows), [found.label]
+            weights = None if found.weight is None else [found.weight]
+        if found.id is not None:
+            ids = (found.id,)
     if weights is not None:
         check_sample_weights(weights, len(labels))
-    labels = as_classes(model, labels)
+    labels = as_classes(model, labels, place)
     check_rows(model, rows)
-    ids: Sequence[str] = ()
-    if found.id is not None or key is not None:
-        ids = (checked_id(found.id or key, limits.id_length),)
-    return Learn(Lesson(rows, labels, weights, ids), 2 * len(body))
-
-
-def _learn_lines(model: ServedModel, body: bytes) -> Learn:
-    limits = model.limits
-    places, found = map(list, zip(*read_lines(bodies.LEARN_LINE, body, limits.rows), strict=True))
-    ids = [
-        None if each.id is None else checked_id(each.id, limits.id_length, where)
-        for where, each in zip(places, found, strict=True)
-    ]
-    place = places.__getitem__
-    rows = rows_of([each.row for each in found], limits.rows, place)
-    labels = as_classes(model, [each.label for each in found], place)
-    check_rows(model, rows)
-    weights = None
-    if any(each.weight is not None for each in found):
-        weights = [1.0 if each.weight is None else each.weight for each in found]
-        check_sample_weights(weights, len(weights))
-    return Learn(Lesson(rows, labels, weights, ids), 2 * len(body), by_row=True)
+    for k, each in enumerate(ids):
+        if each is not None:
+            checked_id(each, limits.id_length, place(k) if kind == NDJSON else "")
+    return Learn(Lesson(rows, labels, weights, ids), size, by_row=kind == NDJSON)
 
 
 def label_task(model: ServedModel, kind: str, body: bytes) -> Label:
     if kind == ARROW:
         raise HTTPError(415, f"labels come as {JSON} or {NDJSON}.")
     most = model.limits.rows
-    items: Iterable[tuple[str, bodies.LabelRow]]
+    items: Iterable[tuple[str, LabelRow]]
     if kind == NDJSON:
-        items = read_lines(bodies.LABEL_LINE, body, most)
+        items = read_lines(LABEL_LINE, body, most)
     else:
         check_containers(body, most)
-        found = bodies.LABEL.read(body)
-        if isinstance(found, bodies.LabelRows):
+        found = LABEL.read(body)
+        if isinstance(found, LabelRows):
             if (count := len(found.labels)) > most:
                 raise HTTPError(413, f"there are {count:,} labels; at most {most:,} are taken.")
             items = [(f"labels[{k}]", each) for k, each in enumerate(found.labels)]
@@ -186,54 +177,13 @@ def label_task(model: ServedModel, kind: str, body: bytes) -> Label:
     for where, each in items:
         try:
             checked_id(each.id, model.limits.id_length)
-            (label,) = as_classes(model, [each.label])
+            (each.label,) = as_classes(model, [each.label])
             if each.weight is not None:
                 check_sample_weights([each.weight], 1)
         except HTTPError as error:
             raise error.at(where) from None
-        labelled.append(LabelledId(each.id, label, each.weight))
+        labelled.append(each)
     return Label(labelled, 2 * len(body), is_batch=bool(where))
-
-
-# ------------------------------------------------------------------------------------- questions
-class Question(NamedTuple):
-    """Rows to predict."""
-
-    rows: Any  # matrix, list of dicts or table
-    raw: list[Any]  # rows as JSON has them
-    ids: list[str] | None  # given if predictions are to wait for their labels
-    scores: bool
-    proba: bool
-    is_batch: bool
-    sets: bool = False
-
-
-def question_of(model: ServedModel, found: bodies.PredictRow | bodies.PredictRows) -> Question:
-    """The rows and options of a body, or of a line."""
-    limits = model.limits
-    is_batch = isinstance(found, bodies.PredictRows)
-    ids: Any
-    if isinstance(found, bodies.PredictRows):
-        raw, rows = found.rows, rows_of(found.rows, limits.rows)
-        ids = found.ids
-        if isinstance(ids, list):
-            if len(ids) != len(raw):
-                raise bad_request(
-                    f"ids has {len(ids)} items, expected one for each of {len(raw)} rows."
-                )
-            if len(set(ids)) < len(ids):
-                raise bad_request("ids has the same id twice.")
-    else:
-        raw = [found.row]
-        rows = raw if type(found.row) is dict else matrix_of(raw)
-        ids = [found.id] if isinstance(found.id, str) else found.id
-    if isinstance(ids, list):
-        for each in ids:
-            checked_id(each, limits.id_length)
-    else:
-        ids = [new_id() for _ in raw] if ids else None
-    check_rows(model, rows)
-    return Question(rows, raw, ids, found.scores, found.proba, is_batch, found.set)
 
 
 # ----------------------------------------------------------------------------------------- Arrow
@@ -253,6 +203,22 @@ def table_of(model: ServedModel, body: bytes) -> Any:
     if len(set(table.column_names)) < table.num_columns:
         raise bad_request("the table has two columns of the same name.")
     return table
+
+
+def learned_columns(
+    model: ServedModel, table: Any, options: Any
+) -> tuple[Any, list[Any], list[float] | None]:
+    """Rows, labels and weights of a table."""
+    label, weight = options.get("label") or "label", options.get("weight")
+    weights = column_of(table, weight) if weight else None
+    for k, each in enumerate(weights or ()):
+        if type(each) not in (int, float):
+            raise bad_request(f"rows[{k}]: the weight must be a number.")
+    labels, names = column_of(table, label), table.column_names
+    rows = rows_of_table(
+        model, table.select([each for each in names if each not in (label, weight)])
+    )
+    return rows, labels, weights
 
 
 def column_of(table: Any, name: str) -> list[Any]:

@@ -174,9 +174,10 @@ class ScoredLearner(msgspec.Struct, dict=True, eq=False, forbid_unknown_fields=T
             ignored = None if weights is None else weights == 0.0
             recipe, rows = schema[RECIPE].learned(rows, ignored)
             schema = {**schema, RECIPE: recipe}
-        elif isinstance(rows, np.ndarray) and hasattr(self.learner, "columns_"):
-            # Names may have come since the rows were read.
-            rows = with_columns(rows, self.learner.n_features_in_)
+        elif classes is None and isinstance(rows, np.ndarray):
+            columns = self.learner.n_features_in_
+            if rows.shape[1] < columns and hasattr(self.learner, "columns_"):
+                rows = with_columns(rows, columns)  # names have come since they were read
         order = np.arange(y.size, dtype=np.int32)
         before = self._trials()
         try:
