@@ -238,10 +238,12 @@ LargestWeight = TypedDict("LargestWeight", {"name": str, "class": Label, "weight
 class Scores(TypedDict):
     """Of predictions made just before each row is learned."""
 
-    progressive_accuracy: Annotated[Number, Meta(description="Over all rows.")]
-    recent_progressive_accuracy: Annotated[Number, Meta(description="Over the last 1000 rows.")]
-    loss: Number
-    recent_loss: Number
+    progressive_accuracy: Annotated[Number, Meta(description="Accuracy over all rows.")]
+    recent_progressive_accuracy: Annotated[
+        Number, Meta(description="Accuracy over the last 1000 rows.")
+    ]
+    loss: Annotated[Number, Meta(description="Mean hinge loss over all rows.")]
+    recent_loss: Annotated[Number, Meta(description="Mean hinge loss over the last 1000 rows.")]
 
 
 class LearnerState(Scores):
@@ -290,30 +292,34 @@ class State(Scores):
     n_features: int | None
     columns: Annotated[list[str], Meta(max_length=200)]
     sequence: Sequence
-    events: Count
-    rows: Count
-    updates: Count
+    events: Annotated[int, Meta(ge=0, description="Events that were learned.")]
+    rows: Annotated[int, Meta(ge=0, description="Rows that were learned.")]
+    updates: Annotated[int, Meta(ge=0, description="Updates of the learner.")]
     mistakes: Annotated[int, Meta(ge=0, description="Wrong predictions just before learning.")]
     answers: Annotated[
         int, Meta(ge=0, description="Predictions served with an id whose label has come.")
     ]
     wrong_answers: Annotated[int, Meta(ge=0, description="Those of them that were wrong.")]
     answer_accuracy: Annotated[
-        Number, Meta(description="Of these predictions as they were served, by any live learner.")
+        Number, Meta(description="Of these predictions, as they were served by any live learner.")
     ]
-    recent_answer_accuracy: Annotated[Number, Meta(description="Over the last 1000 of them.")]
+    recent_answer_accuracy: Annotated[
+        Number, Meta(description="Accuracy of the last 1000 of these predictions.")
+    ]
     largest_class_share: Number
     events_per_second: Number
     rows_per_second: Number
     latency_ms: Latency
     waiting: Annotated[int, Meta(ge=0, description="Predictions that wait for their labels.")]
     queue: Annotated[int, Meta(ge=0, description="Requests that wait to be written.")]
-    log_bytes: Count
-    snapshot_sequence: Count
-    uptime_seconds: float
+    log_bytes: Annotated[int, Meta(ge=0, description="Size of the log.")]
+    snapshot_sequence: Annotated[
+        int, Meta(ge=0, description="The last event in the last snapshot.")
+    ]
+    uptime_seconds: Annotated[float, Meta(description="Since the start.")]
     certificate: Certificate | None
     drift: Drift
-    drift_alarms: Annotated[int, Meta(ge=0, description="All so far.")]
+    drift_alarms: Annotated[int, Meta(ge=0, description="Drift alarms so far.")]
     coverage: Annotated[Coverage | None, Meta(description="Of a learner with prediction sets.")]
     largest_weights: list[LargestWeight]
     learners: list[LearnerState]
