@@ -546,9 +546,9 @@ def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learned
     for k in range(6):
         for rows in (X[k : k + 1], bad) if k == 3 else (X[k : k + 1],):
             thread = threading.Thread(target=send, args=(rows, labels[k]))
-            waiting = service.queue_length()
+            waiting = len(service.queue)
             thread.start()
-            while service.queue_length() == waiting:
+            while len(service.queue) == waiting:
                 thread.join(0.001)
             threads.append(thread)
     go.set()
@@ -772,7 +772,7 @@ def test_a_full_queue_refuses_more(tmp_path):
     for _ in range(2):
         threads.append(threading.Thread(target=service.ask_and_wait, args=(Call(int),)))
         threads[-1].start()
-    while service.queue_length() < 2:
+    while len(service.queue) < 2:
         threads[0].join(0.001)
     with pytest.raises(HTTPError, match="faster") as refused:
         service.ask_and_wait(Call(int))

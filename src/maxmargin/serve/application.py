@@ -184,13 +184,8 @@ class Application:
         for service in self.services.values():
             service.recovered.wait(max(0.0, until - time.monotonic()))
 
-    def on_failure(self, call: Callable[[], None]) -> None:
-        """Let a function be called when a model cannot go on, by whichever thread finds out."""
-        for service in self.services.values():
-            service.on_failure(call)
-
     def failure(self) -> Exception | None:
-        """Why a model could not go on, if one could not."""
+        """Why a model cannot go on, if that is so."""
         failures = (service.failure for service in self.services.values())
         return next((each for each in failures if each is not None), None)
 

@@ -12,7 +12,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,6 @@ class Service:
         self.name, self.folder, self.keep_log = name, folder, keep_log
         self.limits = limits = limits or Limits()
         self._shadows_to_make = shadows or {}
-        self._on_failure: Callable[[], None] | None = None
         for algorithm, parameters in self._shadows_to_make.values():
             new_learner(algorithm, parameters)
         for made in (folder, folder / LOG):
@@ -77,7 +76,7 @@ class Service:
         self.status, self.trouble = REPLAYING, ""
         self.failure: Exception | None = None
         self.began, self.replayed = time.monotonic(), 0
-        self._queue: deque[Task] = deque()
+        self.queue: deque[Task] = deque()
         self._at_work: list[Task] = []
         self._queued_bytes = 0
         self._wake = threading.Condition()
@@ -138,9 +137,9 @@ class Service:
         with self._wake:
             if self.status != READY:
                 raise self.not_ready()
-            if len(self._queue) >= limits.queue or self._queued_bytes > limits.queue_bytes:
+            if len(self.queue) >= limits.queue or self._queued_bytes > limits.queue_bytes:
                 raise busy("events come faster than they can be written.")
-            self._queue.append(task)
+            self.queue.append(task)
             self._queued_bytes += task.bytes
             self._wake.notify()
 
@@ -155,15 +154,6 @@ class Service:
 
     def is_healthy(self) -> bool:
         return self.status == READY and not self.trouble
-
-    def queue_length(self) -> int:
-        return len(self._queue)
-
-    def on_failure(self, call: Callable[[], None]) -> None:
-        """Let a function be called when the service cannot go on."""
-        self._on_failure = call
-        if self.failure is not None:
-            call()
 
     def stop(self) -> None:
         """Take nothing more; what has come is finished."""
@@ -200,11 +190,9 @@ class Service:
             self.recovered.set()
             logger.error("%s: %s", self.name, error)
             with self._wake:
-                tasks, self._queued_bytes = [*self._at_work, *self._queue], 0
-                self._queue.clear()
+                tasks, self._queued_bytes = [*self._at_work, *self.queue], 0
+                self.queue.clear()
             _deliver([(task, self.not_ready()) for task in tasks])
-            if self._on_failure is not None:
-                self._on_failure()
         finally:
             self.log.close()
 
@@ -241,19 +229,19 @@ class Service:
     def _taken(self) -> list[Task] | None:
         """The next tasks to be written together; none if none come soon, None at the end."""
         with self._wake:
-            if not self._queue:
+            if not self.queue:
                 if self.status != READY:
                     return None
                 self._wake.wait(timeout=1.0)
             taken, claimed, size = list[Task](), set[str](), 0
-            while self._queue and len(taken) < GROUP_TASKS and size < GROUP_BYTES:
-                task = self._queue[0]
+            while self.queue and len(taken) < GROUP_TASKS and size < GROUP_BYTES:
+                task = self.queue[0]
                 claims = set(task.claims())
                 if claims & claimed or (task.is_alone and taken):
                     break
                 claimed |= claims
                 size += task.bytes
-                taken.append(self._queue.popleft())
+                taken.append(self.queue.popleft())
                 if task.is_alone:
                     break
             self._queued_bytes -= size

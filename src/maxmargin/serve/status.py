@@ -79,7 +79,7 @@ class Report:
             "rows_per_second": round(rows, 3),
             "latency_ms": {name: percentiles(found) for name, found in self.latencies.items()},
             "waiting": len(model.waiting),
-            "queue": service.queue_length(),
+            "queue": len(service.queue),
             "log_bytes": service.log.bytes(),
             "snapshot_sequence": service.snapshot_sequence,
             "uptime_seconds": round(time.monotonic() - service.began, 3),
