@@ -39,10 +39,10 @@ from maxmargin import ALGORITHMS, AMIRA, PassiveAggressive, RandomBudgetPerceptr
 from maxmargin._validation import Interval, Options
 from maxmargin.persistence import write_file
 from maxmargin.serve.application import Application
-from maxmargin.serve.commands import Call
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
+from maxmargin.serve.requests import Call
 from maxmargin.serve.scored_learner import ScoredLearner, new_learner
 from maxmargin.serve.served_model import learn_block
 from maxmargin.serve.service import READY, Service

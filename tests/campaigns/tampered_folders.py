@@ -33,12 +33,12 @@ from serve.logs import EVENT, records, segments
 import maxmargin
 from maxmargin import AMIRA, RandomBudgetPerceptron
 from maxmargin.serve.bodies import LabelRow
-from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, Learn
 from maxmargin.serve.event_log import frame_of, header_of
 from maxmargin.serve.events import Lesson, NewShadow
 from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
+from maxmargin.serve.requests import Await, Call, ChangeShadows, Label, Learn
 from maxmargin.serve.service import READY
 from maxmargin.serve.snapshots import Beginning
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from maxmargin import AMIRA, PassiveAggressive, Perceptron, load, streams
 from maxmargin.evaluate import progressive
-from maxmargin.serve import Limits, arrow_sizes, create_app, prediction_answers
+from maxmargin.serve import Limits, arrow_tables, create_app, prediction_answers
 from maxmargin.streams import Recipe
 
 CLASSES = ["no", "yes"]
@@ -844,9 +844,9 @@ def test_tables_are_refused_before_they_are_large(tmp_path, monkeypatch, what):
     make, status = LARGE[what]
     body, read = make(), []
     assert len(body) < 150_000
-    read_table = arrow_sizes.table_from_bytes
+    read_table = arrow_tables.table_from_bytes
     monkeypatch.setattr(
-        arrow_sizes, "table_from_bytes", lambda body: read.append(1) or read_table(body)
+        arrow_tables, "table_from_bytes", lambda body: read.append(1) or read_table(body)
     )
     for path in ("/learn", "/predict"):
         found = post(app, path, body, kind=ARROW)

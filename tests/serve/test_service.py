@@ -29,7 +29,6 @@ from maxmargin import (
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.serve.bodies import LabelRow
-from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, Learn
 from maxmargin.serve.event_log import Log, LogError, Record, read_log, segments_of
 from maxmargin.serve.events import (
     DropShadow,
@@ -40,10 +39,10 @@ from maxmargin.serve.events import (
 )
 from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.progressive_stats import ProgressiveStats
 from maxmargin.serve.registry import Models
 from maxmargin.serve.replaying import Replay
-from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner
+from maxmargin.serve.requests import Await, Call, ChangeShadows, Label, Learn
+from maxmargin.serve.scored_learner import HalfLearned, ProgressiveStats, ScoredLearner, new_learner
 from maxmargin.serve.served_model import ServedModel
 from maxmargin.serve.service import READY, Service, decoded_record
 from maxmargin.serve.snapshots import Beginning, tree_of
@@ -407,7 +406,7 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     limits = Limits(waiting=3, waiting_seconds=100.0, waiting_bytes=2000)
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
-    monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
+    monkeypatch.setattr("maxmargin.serve.requests.time.time", lambda: clock[0])
     service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4, ["no"] * 4))
     assert len(service.model.waiting) == 3
     assert service.model.waiting.get("a", clock[0]) is None
@@ -465,7 +464,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     limits = Limits(waiting_seconds=100.0)
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
-    monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
+    monkeypatch.setattr("maxmargin.serve.requests.time.time", lambda: clock[0])
 
     def label(where, key="p"):
         return where.ask_and_wait(Label([LabelRow(key, "yes", None)], is_batch=False))

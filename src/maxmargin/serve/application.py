@@ -23,12 +23,11 @@ from maxmargin.persistence import save
 from maxmargin.serve import bodies, openapi, pages, prediction_answers, requests, status
 from maxmargin.serve.auth import LOOPBACK, Guard
 from maxmargin.serve.bodies import ARROW, JSON, KINDS, NAME
-from maxmargin.serve.commands import Call, ChangeShadows
 from maxmargin.serve.events import DropShadow, NewShadow, Promotion
 from maxmargin.serve.http_errors import HTTPError, bad_request, busy, unavailable
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
-from maxmargin.serve.requests import checked_id
+from maxmargin.serve.requests import Call, ChangeShadows, checked_id
 from maxmargin.serve.served_model import logger
 from maxmargin.serve.service import READY, Service
 from maxmargin.serve.snapshots import Beginning

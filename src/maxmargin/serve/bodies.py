@@ -39,16 +39,6 @@ Id = Annotated[
         description="An event is learned once per id. At most 128 characters by default.",
     ),
 ]
-WithScores = Annotated[bool, Meta(description="Return the score of each class, too.")]
-WithProba = Annotated[
-    bool,
-    Meta(
-        description='Return probabilities, too (of `AutoMargin`, or with `calibration="online"`).'
-    ),
-]
-WithSet = Annotated[
-    bool, Meta(description="Return the prediction set, too (needs `coverage`, such as 0.9).")
-]
 Name = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
 
 
@@ -75,23 +65,34 @@ class LearnRows(Body):
     id: Id | None = None
 
 
-class PredictRow(Body):
+class Question(Body, kw_only=True):
+    """What to predict."""
+
+    scores: Annotated[bool, Meta(description="Return the score of each class, too.")] = False
+    proba: Annotated[
+        bool,
+        Meta(
+            description="Return probabilities, too (of `AutoMargin`, or with "
+            '`calibration="online"`).'
+        ),
+    ] = False
+    set: Annotated[
+        bool,
+        Meta(description="Return the prediction set, too (needs `coverage`, such as 0.9)."),
+    ] = False
+
+
+class PredictRow(Question, kw_only=True):
     """One row to predict; with an id, its label may follow."""
 
     row: Row
-    scores: WithScores = False
-    proba: WithProba = False
-    set: WithSet = False
     id: Id | bool | None = None
 
 
-class PredictRows(Body):
+class PredictRows(Question, kw_only=True):
     """Rows to predict; with ids, their labels may follow."""
 
     rows: Rows
-    scores: WithScores = False
-    proba: WithProba = False
-    set: WithSet = False
     ids: list[Id] | bool | None = None
 
 
@@ -338,13 +339,12 @@ B = TypeVar("B", bound=Body)
 
 
 class Reader(Generic[B]):
-    """Decodes bodies of type ``one``, or of type ``many`` where its first field is given."""
+    """Decodes bodies of type ``one``, or of type ``many`` where ``field`` is given."""
 
-    def __init__(self, one: type[B], many: type[B] | None = None) -> None:
+    def __init__(self, one: type[B], many: type[B] | None = None, field: str = "") -> None:
         self._one = self._many = msgspec.json.Decoder(one)
         self._key = b""
         if many is not None:
-            field = many.__struct_fields__[0]
             self._many, self._key = msgspec.json.Decoder(many), f'"{field}"'.encode()
             self._probe = msgspec.json.Decoder(
                 msgspec.defstruct("Probe", [(field, msgspec.Raw, msgspec.Raw())])
@@ -380,10 +380,10 @@ class Reader(Generic[B]):
         return self._many if bytes(given) else self._one
 
 
-LEARN: Reader[LearnRow | LearnRows] = Reader(LearnRow, LearnRows)
+LEARN: Reader[LearnRow | LearnRows] = Reader(LearnRow, LearnRows, "rows")
 LEARN_LINE = Reader(LearnRow)
-PREDICT: Reader[PredictRow | PredictRows] = Reader(PredictRow, PredictRows)
-LABEL: Reader[LabelRow | LabelRows] = Reader(LabelRow, LabelRows)
+PREDICT: Reader[PredictRow | PredictRows] = Reader(PredictRow, PredictRows, "rows")
+LABEL: Reader[LabelRow | LabelRows] = Reader(LabelRow, LabelRows, "labels")
 LABEL_LINE = Reader(LabelRow)
 ADD_SHADOW, PROMOTE = Reader(AddShadow), Reader(Promote)
 

@@ -17,8 +17,7 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.evaluate.frozen_copies import frozen_copy, frozen_outputs
 from maxmargin.evaluate.predictions import leads
-from maxmargin.serve.progressive_stats import Count
-from maxmargin.serve.scored_learner import recipe_of, with_columns
+from maxmargin.serve.scored_learner import Count, recipe_of, with_columns
 
 ROWS_TO_COPY = 1000
 MOST_ALARMS = 100

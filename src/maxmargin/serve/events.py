@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 
 from maxmargin._extras import Self
-from maxmargin.serve.arrow_sizes import table_within
+from maxmargin.serve.arrow_tables import table_within
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.recent_ids import Prediction
 from maxmargin.streams.arrow import arrow
 
 PREFIX = struct.Struct("<cI")  # the kind, and the length of the head
@@ -112,6 +111,24 @@ class PlainEvent(msgspec.Struct, forbid_unknown_fields=True):
     @classmethod
     def decoded(cls, text: memoryview) -> Self:
         return msgspec.json.decode(text, type=cls)
+
+
+class Prediction(msgspec.Struct, array_like=True):
+    """A row that was predicted and waits for its label."""
+
+    id: str
+    row: msgspec.Raw  # JSON of an array or object
+    time: float  # when it was predicted, in seconds of the epoch
+    answer: int  # the code of the class that the caller was given
+
+    def __post_init__(self) -> None:
+        self.row = self.row.copy()  # or it would keep the text that it was read from
+        if not bytes(self.row).startswith((b"[", b"{")):
+            raise ValueError("a row must be an array or an object")
+
+    def size(self) -> int:
+        """About what it takes in memory, with its place in a dict."""
+        return len(self.row) + len(self.id) + 250
 
 
 class Waiting(PlainEvent):

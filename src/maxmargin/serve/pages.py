@@ -16,7 +16,7 @@ from maxmargin import ALGORITHMS, __version__
 from maxmargin.pages import render
 from maxmargin.serve import openapi
 from maxmargin.serve.bodies import JSON
-from maxmargin.serve.progressive_stats import RECENT
+from maxmargin.serve.scored_learner import RECENT
 
 Page = tuple[bytes, dict[str, str]]
 

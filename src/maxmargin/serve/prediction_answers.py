@@ -9,26 +9,26 @@ import msgspec
 import numpy as np
 
 from maxmargin.evaluate.predictions import classes_by
+from maxmargin.serve.arrow_tables import rows_of_table, table_of
 from maxmargin.serve.bodies import (
     ARROW,
     JSON,
     PREDICT,
     PredictRow,
     PredictRows,
+    Question,
     check_containers,
     read_lines,
 )
-from maxmargin.serve.commands import Await
 from maxmargin.serve.events import table_to_bytes
 from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
 from maxmargin.serve.requests import (
+    Await,
     check_count,
     check_rows,
     checked_id,
     new_id,
     rows_of,
-    rows_of_table,
-    table_of,
 )
 from maxmargin.serve.scored_learner import outputs_of
 from maxmargin.serve.served_model import ServedModel
@@ -102,12 +102,12 @@ def _fields(columns: dict[str, list[Any]], is_batch: bool) -> dict[str, Any]:
 def _answered_table(
     model: ServedModel, options: Mapping[str, str], body: bytes
 ) -> tuple[bytes, Await | None]:
-    table = table_of(model, body)
+    table = table_of(body, model.limits)
     drop = [options.get(name) for name in ("label", "weight")]
     table = table.select([name for name in table.column_names if name not in drop])
-    rows = rows_of_table(model, table)
+    rows = rows_of_table(model.live, table)
     check_rows(model, rows)
-    columns = answer(model, rows, PredictRows([]))
+    columns = answer(model, rows, Question())
     task = None
     if options.get("ids") == "true":
         classes = columns["prediction"]
@@ -121,13 +121,13 @@ def _answered_table(
     return table_to_bytes(arrow().table(columns)), task
 
 
-def _size_of(model: ServedModel, asked: PredictRow | PredictRows, rows: int) -> int:
+def _size_of(model: ServedModel, asked: Question, rows: int) -> int:
     """About how many bytes the scores, probabilities and sets in an answer take."""
     numbers = asked.scores + asked.proba + asked.set
     return numbers and numbers * rows * sum(len(str(label)) + 28 for label in model.labels)
 
 
-def answer(model: ServedModel, rows: Any, asked: PredictRow | PredictRows) -> dict[str, list[Any]]:
+def answer(model: ServedModel, rows: Any, asked: Question) -> dict[str, list[Any]]:
     """The predictions, scores and probabilities of all rows, by the fields of an answer."""
     learner, labels = model.live.learner, model.labels
     try:
@@ -150,7 +150,7 @@ def answer(model: ServedModel, rows: Any, asked: PredictRow | PredictRows) -> di
     return found
 
 
-def _asks_class(model: ServedModel, rows: Any, asked: PredictRow | PredictRows) -> bool:
+def _asks_class(model: ServedModel, rows: Any, asked: Question) -> bool:
     """Is only the class asked for, of rows that `predict_one` takes?"""
     if asked.scores or asked.proba or asked.set:
         return False

@@ -6,23 +6,33 @@ A replay in larger or smaller blocks gives the same state, to the bit.
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
 from maxmargin.serve.drift_watch import is_place_to_copy
-from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
+from maxmargin.serve.events import (
+    DropShadow,
+    Event,
+    Lesson,
+    NewShadow,
+    Prediction,
+    Promotion,
+    Waiting,
+)
 from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.recent_ids import Ids, Prediction, Predictions, to_text
 from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner, new_names
 from maxmargin.serve.snapshots import Beginning, Snapshot, tree_of
 
 # Rows that are learned in one call, at most, where the events allow it.
 BLOCK_ROWS = 4096
+
+V = TypeVar("V")
 
 logger = logging.getLogger("maxmargin.serve")
 
@@ -36,6 +46,55 @@ class Outcome(NamedTuple):
 
 class NoMemory(MemoryError):
     """The live learner has no memory for an event, and is as it was before it."""
+
+
+class Ids(OrderedDict[str, V], Generic[V]):
+    """A dict of the most recent ids."""
+
+    def add(self, key: str, value: V, most: int) -> None:
+        """Remember an id; the oldest goes when there are too many."""
+        self[key] = value
+        if len(self) > most:
+            self.popitem(last=False)
+
+
+class Predictions:
+    """Predictions that wait for their labels; the oldest go when there are too many, or too large.
+
+    What is kept is a function of the events in the log, at the times that stand there: looking one
+    up changes nothing.
+    """
+
+    def __init__(self, most: int, most_bytes: int, seconds: float) -> None:
+        self.most, self.most_bytes, self.seconds = most, most_bytes, seconds
+        self.waiting: OrderedDict[str, Prediction] = OrderedDict()
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def add(self, one: Prediction) -> None:
+        """Keep a prediction, in place of one with the same id that has expired."""
+        self.remove(one.id)
+        self.waiting[one.id] = one
+        self.bytes += one.size()
+        while len(self.waiting) > self.most or self.bytes > self.most_bytes:
+            self.remove(next(iter(self.waiting)))
+
+    def get(self, key: str, now: float) -> Prediction | None:
+        """The prediction with this id; None if the id is unknown or has expired."""
+        one = self.waiting.get(key)
+        return None if one is None or one.time < now - self.seconds else one
+
+    def expire(self, now: float) -> None:
+        """Remove the oldest ones that have expired."""
+        while self.waiting and (one := next(iter(self.waiting.values()))).time < now - self.seconds:
+            self.remove(one.id)
+
+    def remove(self, key: str) -> None:
+        one = self.waiting.pop(key, None)
+        if one is not None:
+            self.bytes -= one.size()
 
 
 class ServedModel:
@@ -354,3 +413,7 @@ def _weights(lessons: list[Lesson]) -> np.ndarray | None:
     if lessons[0].weights is None:
         return None
     return np.array([weight for lesson in lessons for weight in lesson.weights or ()], dtype=float)
+
+
+def to_text(values: Any) -> str:
+    return msgspec.json.encode(list(values)).decode()

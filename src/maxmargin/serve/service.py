@@ -20,11 +20,11 @@ import numpy as np
 
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.persistence.container import sync_folder
-from maxmargin.serve.commands import ChangeShadows, Task
 from maxmargin.serve.event_log import Log, LogError, Record, segments_of
 from maxmargin.serve.events import DropShadow, Event, NewShadow, decoded
 from maxmargin.serve.http_errors import HTTPError, bad_request, busy, no_memory, unavailable
 from maxmargin.serve.limits import Limits
+from maxmargin.serve.requests import ChangeShadows, Task
 from maxmargin.serve.scored_learner import new_learner
 from maxmargin.serve.served_model import NoMemory, Outcome, ServedModel, blocks_of, logger
 from maxmargin.serve.snapshots import Beginning, Snapshot

@@ -10,8 +10,13 @@ import numpy as np
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.serve.drift_watch import DriftWatch
-from maxmargin.serve.progressive_stats import Count, Tally
-from maxmargin.serve.scored_learner import ScoredLearner, check_classes, checked_learner
+from maxmargin.serve.scored_learner import (
+    Count,
+    ScoredLearner,
+    Tally,
+    check_classes,
+    checked_learner,
+)
 from maxmargin.streams import Recipe
 
 
