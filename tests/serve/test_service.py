@@ -1018,7 +1018,7 @@ def test_a_lack_of_memory_elsewhere_refuses_the_request(tmp_path, monkeypatch):
         assert service.is_healthy()
         assert known(service) == before
     with monkeypatch.context() as short:
-        short.setattr(service.model, "content", fails)
+        short.setattr(ServedModel, "content", fails)
         service.ask_and_wait(Call(service.write_snapshot))  # is tried again later
     assert service.snapshot_sequence == 0
     learn(service, *rows)

@@ -35,47 +35,20 @@ TAGS = {
     "public": "What needs no token, because it has nothing of any model.",
 }
 
-# Why requests are refused, and an example of the error, by status.
+# Why requests are refused.
 ERRORS = {
-    400: ("The request does not have the right form.", "the body: missing required field `label`."),
-    401: (
-        "The token is missing or wrong.",
-        "the header Authorization must be Bearer, with the token.",
-    ),
-    403: (
-        "The request comes from another site, or by another host name.",
-        "pages of other sites may not use this server.",
-    ),
-    404: (
-        "There is no such model, shadow or prediction.",
-        "no prediction with the id 'visit-9' waits for its label.",
-    ),
-    405: ("The route has other methods.", "/learn takes POST."),
-    408: ("The body came too slowly.", "the body did not come within 30 seconds."),
-    409: (
-        "The request contradicts an earlier one.",
-        "id 'visit-8' has the label 'leaves' already.",
-    ),
-    413: (
-        "The request is too large.",
-        "the body has 33,554,433 bytes; at most 33,554,432 are taken.",
-    ),
-    415: (
-        "The body is of another type.",
-        f"the content type must be one of {', '.join(bodies.KINDS)}.",
-    ),
-    422: (
-        "The learner refuses the row, the label or the parameter.",
-        "the label 'stays' is not among the classes ['buys', 'leaves'].",
-    ),
-    429: (
-        "Events come faster than the disk takes them.",
-        "events come faster than they can be written.",
-    ),
-    503: (
-        "The disk is full, the memory is not enough, or the server starts or stops.",
-        "the log cannot be written: No space left on device.",
-    ),
+    400: "The request does not have the right form.",
+    401: "The token is missing or wrong.",
+    403: "The request comes from another site, or by another host name.",
+    404: "There is no such model, shadow or prediction.",
+    405: "The route has other methods.",
+    408: "The body came too slowly.",
+    409: "The request contradicts an earlier one.",
+    413: "The request is too large.",
+    415: "The body is of another type.",
+    422: "The learner refuses the row, the label or the parameter.",
+    429: "Events come faster than the disk takes them.",
+    503: "The disk is full, the memory is not enough, or the server starts or stops.",
 }
 WITH_RETRY_AFTER = (429, 503)
 ALWAYS = (401, 403, 405)
@@ -326,9 +299,8 @@ def _ref(kind: str, name: str) -> Json:
 
 
 def _error(status: int) -> Json:
-    why, reason = ERRORS[status]
-    content = {"schema": _ref("schemas", "Error"), "example": {"error": reason}}
-    answer: Json = {"description": why, "content": {JSON: content}}
+    content = {JSON: {"schema": _ref("schemas", "Error")}}
+    answer: Json = {"description": ERRORS[status], "content": content}
     if status in WITH_RETRY_AFTER:
         seconds = {"type": "integer", "minimum": 0}
         answer["headers"] = {"Retry-After": {"schema": seconds, "description": "Seconds to wait."}}

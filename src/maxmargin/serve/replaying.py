@@ -10,12 +10,11 @@ from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.persistence.container import explained
 from maxmargin.serve.event_log import read_log, segments_of
 from maxmargin.serve.events import Lesson
-from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import DEFAULT
 from maxmargin.serve.scored_learner import checked_learner
 from maxmargin.serve.served_model import ServedModel, blocks_of
 from maxmargin.serve.service import LOG, SNAPSHOT, decoded_record
-from maxmargin.serve.snapshots import Beginning, Snapshot
+from maxmargin.serve.snapshots import Beginning
 from maxmargin.training.state import RECIPE
 
 
@@ -38,7 +37,7 @@ class Replay:
             recipe = schema[RECIPE]  # as it was before any row
             schema = {**schema, RECIPE: recipe.at(recipe.plan_, recipe.plan_.begin())}
         beginning = Beginning(checked_learner(learner), found.classes)
-        self.model = ServedModel.begun(folder.name, beginning, Limits(), schema)
+        self.model = ServedModel.begun(beginning, schema)
         segments = segments_of(self.folder)
         self.first = segments[0].first if segments else 1  # event that the log has
         self.refused = 0
@@ -66,14 +65,14 @@ class Replay:
         }
 
 
-def last_of(paths: list[Path]) -> Snapshot | None:
+def last_of(paths: list[Path]) -> ServedModel | None:
     """The first snapshot that is whole; raises if there are files, and none is."""
     trouble: ModelFileError | None = None
     for path in paths:
         try:
             content = read_file(path, KIND)
             with explained(path):
-                return Snapshot.of(content)
+                return ServedModel.of(content)
         except ModelFileError as error:
             trouble = trouble or error
     if trouble is not None:

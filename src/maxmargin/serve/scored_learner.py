@@ -226,8 +226,12 @@ class ScoredLearner(msgspec.Struct, dict=True, eq=False, forbid_unknown_fields=T
         check_classes(self.learner, self.classes)
 
     @cached_property
+    def labels(self) -> list[Any]:
+        return self.classes.tolist()
+
+    @cached_property
     def codes(self) -> dict[Any, int]:
-        return {label: code for code, label in enumerate(self.classes.tolist())}
+        return {label: code for code, label in enumerate(self.labels)}
 
     @cached_property
     def spec(self) -> ModelSpec:

@@ -6,33 +6,34 @@ A replay in larger or smaller blocks gives the same state, to the bit.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from maxmargin.serve.drift_watch import is_place_to_copy
-from maxmargin.serve.events import (
-    DropShadow,
-    Event,
-    Lesson,
-    NewShadow,
-    Prediction,
-    Promotion,
-    Waiting,
-)
+from maxmargin._extras import Self
+from maxmargin.serve.drift_watch import DriftWatch, is_place_to_copy
+from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
 from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner, new_names
-from maxmargin.serve.snapshots import Beginning, Snapshot, tree_of
+from maxmargin.serve.scored_learner import (
+    Count,
+    HalfLearned,
+    ScoredLearner,
+    Tally,
+    check_classes,
+    checked_learner,
+    new_learner,
+    new_names,
+)
+from maxmargin.serve.snapshots import Beginning, Ids, Origin, Predictions, from_tree, tree_of
 
 # Rows that are learned in one call, at most, where the events allow it.
 BLOCK_ROWS = 4096
 
-V = TypeVar("V")
+UNSAVED = ("name", "limits", "lost")
 
 logger = logging.getLogger("maxmargin.serve")
 
@@ -48,106 +49,79 @@ class NoMemory(MemoryError):
     """The live learner has no memory for an event, and is as it was before it."""
 
 
-class Ids(OrderedDict[str, V], Generic[V]):
-    """A dict of the most recent ids."""
-
-    def add(self, key: str, value: V, most: int) -> None:
-        """Remember an id; the oldest goes when there are too many."""
-        self[key] = value
-        if len(self) > most:
-            self.popitem(last=False)
-
-
-class Predictions:
-    """Predictions that wait for their labels; the oldest go when there are too many, or too large.
-
-    What is kept is a function of the events in the log, at the times that stand there: looking one
-    up changes nothing.
-    """
-
-    def __init__(self, most: int, most_bytes: int, seconds: float) -> None:
-        self.most, self.most_bytes, self.seconds = most, most_bytes, seconds
-        self.waiting: OrderedDict[str, Prediction] = OrderedDict()
-        self.bytes = 0
-
-    def __len__(self) -> int:
-        return len(self.waiting)
-
-    def add(self, one: Prediction) -> None:
-        """Keep a prediction, in place of one with the same id that has expired."""
-        self.remove(one.id)
-        self.waiting[one.id] = one
-        self.bytes += one.size()
-        while len(self.waiting) > self.most or self.bytes > self.most_bytes:
-            self.remove(next(iter(self.waiting)))
-
-    def get(self, key: str, now: float) -> Prediction | None:
-        """The prediction with this id; None if the id is unknown or has expired."""
-        one = self.waiting.get(key)
-        return None if one is None or one.time < now - self.seconds else one
-
-    def expire(self, now: float) -> None:
-        """Remove the oldest ones that have expired."""
-        while self.waiting and (one := next(iter(self.waiting.values()))).time < now - self.seconds:
-            self.remove(one.id)
-
-    def remove(self, key: str) -> None:
-        one = self.waiting.pop(key, None)
-        if one is not None:
-            self.bytes -= one.size()
-
-
-class ServedModel:
+class ServedModel(msgspec.Struct, kw_only=True, eq=False):
     """The live learner, its shadows, recent ids and predictions without labels.
 
-    The state is described by `Snapshot`.
+    Snapshots hold its fields, but for the last three. ``sequence`` is the number of the last event,
+    ``events`` counts the lessons that were learned and ``rows`` their rows. ``answers`` counts
+    predictions as they were served, and ``drift`` looks for changes in the rows, by whichever
+    learner was live.
     """
 
-    def __init__(self, name: str, snapshot: Snapshot, limits: Limits) -> None:
-        self.name, self.limits, self.origin = name, limits, snapshot.origin
-        self.sequence, self.events, self.rows = snapshot.sequence, snapshot.events, snapshot.rows
-        self.classes, self.live, self.shadows = snapshot.classes, snapshot.live, snapshot.shadows
-        self.names, self.answers, self.drift = snapshot.names, snapshot.answers, snapshot.drift
-        self.labels, self.codes = self.classes.tolist(), self.live.codes
-        decode = msgspec.json.decode
-        self.ids = Ids(decode(snapshot.ids, type=list[tuple[str, int]]))
-        self.labelled = Ids(decode(snapshot.labelled, type=list[tuple[str, tuple[Any, int]]]))
-        self.waiting = Predictions(limits.waiting, limits.waiting_bytes, limits.waiting_seconds)
-        for prediction in decode(snapshot.waiting, type=list[Prediction]):
-            self.waiting.add(prediction)
-        self.lost: list[str] = []  # shadows out of memory, whose end is not in the log yet
+    sequence: Count = 0
+    events: Count = 0
+    rows: Count = 0
+    classes: np.ndarray
+    live: ScoredLearner
+    shadows: dict[str, ScoredLearner] = {}
+    names: list[str] = []  # of all shadows that there have been
+    ids: Ids[int] = msgspec.field(default_factory=Ids)  # the last event of each
+    labelled: Ids[tuple[Any, int]] = msgspec.field(default_factory=Ids)  # the label, too
+    waiting: Predictions = msgspec.field(default_factory=Predictions)
+    answers: Tally = msgspec.field(default_factory=Tally)
+    drift: DriftWatch = msgspec.field(default_factory=DriftWatch)
+    origin: Origin
+    name: str = ""
+    limits: Limits = msgspec.field(default_factory=Limits)
+    lost: list[str] = []  # shadows out of memory, whose end is not in the log yet
+
+    def __post_init__(self) -> None:
+        """Check what comes from a file, which may be damaged."""
+        if self.classes.ndim != 1 or self.classes.size < 2:
+            raise ValueError("classes must be an array of at least two labels")
+        if not np.array_equal(np.unique(self.classes), self.classes):
+            raise ValueError("classes must be sorted and distinct")
+        for scored in (self.live, *self.shadows.values()):
+            if not np.array_equal(scored.classes, self.classes):
+                raise ValueError("a learner has other classes than the model")
+        if self.drift.frozen is not None:
+            check_classes(checked_learner(self.drift.frozen), self.classes)
 
     @classmethod
-    def begun(
-        cls,
-        name: str,
-        beginning: Beginning,
-        limits: Limits,
-        schema: dict[str, Any] | None = None,
-    ) -> ServedModel:
+    def begun(cls, beginning: Beginning, schema: dict[str, Any] | None = None) -> ServedModel:
         """A model before its first event."""
         learner, classes = beginning
         live = ScoredLearner.of(learner, classes, schema)
-        return cls(name, Snapshot(classes=classes, live=live, origin=beginning.origin()), limits)
+        return cls(classes=classes, live=live, origin=beginning.origin())
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> ServedModel:
+        """The model in a snapshot; a ValueError says what is wrong."""
+        saved = {name: each for name, each in content.items() if name not in UNSAVED}
+        return msgspec.convert(saved, cls, dec_hook=from_tree)
 
     def content(self) -> dict[str, Any]:
-        """What a `Snapshot` is read from, and the learner as model files have it."""
-        snapshot = Snapshot(
-            sequence=self.sequence,
-            events=self.events,
-            rows=self.rows,
-            classes=self.classes,
-            live=self.live,
-            shadows=self.shadows,
-            names=self.names,
-            ids=to_text(self.ids.items()),
-            labelled=to_text(self.labelled.items()),
-            waiting=to_text(self.waiting.waiting.values()),
-            answers=self.answers,
-            drift=self.drift,
-            origin=self.origin,
-        )
-        return {"learner": self.live.learner, **tree_of(snapshot)}
+        """What a snapshot holds, and the learner as model files have it."""
+        tree = {
+            name: tree_of(each)
+            for name, each in msgspec.structs.asdict(self).items()
+            if name not in UNSAVED
+        }
+        return {"learner": self.live.learner, **tree}
+
+    def limited(self, name: str, limits: Limits) -> Self:
+        """The model with its name and limits, which may be smaller than before."""
+        self.name, self.limits = name, limits
+        self.waiting = Predictions(self.waiting.waiting.values(), limits)
+        return self
+
+    @property
+    def labels(self) -> list[Any]:
+        return self.live.labels
+
+    @property
+    def codes(self) -> dict[Any, int]:
+        return self.live.codes
 
     def place(self) -> str:
         return f"event {self.sequence:,}"
@@ -413,7 +387,3 @@ def _weights(lessons: list[Lesson]) -> np.ndarray | None:
     if lessons[0].weights is None:
         return None
     return np.array([weight for lesson in lessons for weight in lesson.weights or ()], dtype=float)
-
-
-def to_text(values: Any) -> str:
-    return msgspec.json.encode(list(values)).decode()

@@ -27,7 +27,7 @@ from maxmargin.serve.limits import Limits
 from maxmargin.serve.requests import ChangeShadows, Task
 from maxmargin.serve.scored_learner import new_learner
 from maxmargin.serve.served_model import NoMemory, Outcome, ServedModel, blocks_of, logger
-from maxmargin.serve.snapshots import Beginning, Snapshot
+from maxmargin.serve.snapshots import Beginning
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
 # What is written together, at most.
@@ -85,13 +85,11 @@ class Service:
 
     def _opened(self, beginning: Beginning | None) -> ServedModel:
         """The model as the last snapshot has it, or a new one, with its first snapshot."""
-        found = self._file.read(
-            lambda content: ServedModel(self.name, Snapshot.of(content), self.limits)
-        )
+        found = self._file.read(ServedModel.of)
         if found is not None:
             if beginning is not None:
                 self._check_same(found, beginning)
-            return found
+            return found.limited(self.name, self.limits)
         if segments_of(self.log.folder):
             raise LogError(
                 f"{self.folder} has a log, but no {SNAPSHOT}: restore it, or move the folder away."
@@ -100,7 +98,7 @@ class Service:
             raise ValueError(f"{self.folder} has no state yet: name a model to start with.")
         if (count := beginning.classes.size) > (most := self.limits.classes):
             raise ValueError(f"there are {count:,} classes, and at most {most:,}.")
-        model = ServedModel.begun(self.name, beginning, self.limits)
+        model = ServedModel.begun(beginning).limited(self.name, self.limits)
         self._file.replace(model.content())
         return model
 
