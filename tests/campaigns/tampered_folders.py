@@ -38,7 +38,7 @@ from maxmargin.serve.events import Lesson, NewShadow
 from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
-from maxmargin.serve.requests import Await, Call, ChangeShadows, Label, Learn
+from maxmargin.serve.requests import AwaitLabels, Call, ChangeShadows, Label, Learn
 from maxmargin.serve.service import READY
 from maxmargin.serve.snapshots import Beginning
 
@@ -67,7 +67,7 @@ def template(folder: Path, beginning: Beginning, lessons: list[Lesson], raw: lis
     service.ask_and_wait(ChangeShadows(NewShadow("other", "perceptron", {})))
     for k, (lesson, row) in enumerate(zip(lessons, raw, strict=True)):
         service.ask_and_wait(Learn(lesson))
-        service.ask_and_wait(Await([f"p{k}"], [row], [service.model.labels[0]]))
+        service.ask_and_wait(AwaitLabels([f"p{k}"], [row], [service.model.labels[0]]))
         if k % 3 == 0:
             service.ask_and_wait(
                 Label([LabelRow(f"p{k}", service.model.labels[1], None)], is_batch=False)

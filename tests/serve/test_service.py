@@ -41,7 +41,7 @@ from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
 from maxmargin.serve.replaying import Replay
-from maxmargin.serve.requests import Await, Call, ChangeShadows, Label, Learn
+from maxmargin.serve.requests import AwaitLabels, Call, ChangeShadows, Label, Learn
 from maxmargin.serve.scored_learner import HalfLearned, ProgressiveStats, ScoredLearner, new_learner
 from maxmargin.serve.served_model import ServedModel
 from maxmargin.serve.service import READY, Service, decoded_record
@@ -136,7 +136,7 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
         X, labels = rows_of(size, random)
         weights = None if k % 3 else [0.5 + k] * size
         learn(service, X, labels, weights=weights)
-        service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
+        service.ask_and_wait(AwaitLabels([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
         if k % 2:
             service.ask_and_wait(Label([LabelRow(f"p{k - 1}", "yes", None)], is_batch=False))
     assert 0 < service.snapshot_sequence < service.model.sequence
@@ -344,7 +344,7 @@ def test_a_label_is_learned_exactly_once(tmp_path):
     def label(key, value):
         return service.ask_and_wait(Label([LabelRow(key, value, None)], is_batch=False))
 
-    service.ask_and_wait(Await(["p", "q"], [[1.0, 2.0], {"a": 1.0}], ["yes", "no"]))
+    service.ask_and_wait(AwaitLabels(["p", "q"], [[1.0, 2.0], {"a": 1.0}], ["yes", "no"]))
     assert label("p", "yes") == {"learned": 1, "duplicate": False, "sequence": 2}
     assert label("p", "yes") == {"learned": 0, "duplicate": True, "sequence": 2}
     with pytest.raises(HTTPError, match="has the label 'yes' already") as refused:
@@ -354,7 +354,7 @@ def test_a_label_is_learned_exactly_once(tmp_path):
         label("r", "no")
     assert refused.value.status == 404
     # Of a retry it is known what became of it.
-    service.ask_and_wait(Await(["p"], [[7.0, 7.0]], ["no"]))
+    service.ask_and_wait(AwaitLabels(["p"], [[7.0, 7.0]], ["no"]))
     assert service.model.sequence == 2
     assert service.model.rows == 1
     is_batch = Label([LabelRow("q", "no", None), LabelRow("r", "no", None)], is_batch=True)
@@ -380,7 +380,7 @@ def test_an_id_is_learned_once_by_whichever_route(tmp_path, ways, at_once):
             return Learn(Lesson(row, ["yes"], ids=["p"]))
         return Learn(Lesson(others, ["yes", "no"], ids=["p", "q"]), by_row=True)
 
-    service.ask_and_wait(Await(["p"], [[1.0, 2.0]], ["yes"]))
+    service.ask_and_wait(AwaitLabels(["p"], [[1.0, 2.0]], ["yes"]))
     if at_once:
         first, second = together(service, *map(task, ways))
     else:
@@ -393,7 +393,7 @@ def test_an_id_is_learned_once_by_whichever_route(tmp_path, ways, at_once):
         found = service.ask_and_wait(task(again))
         assert found["learned"] == (again == "lines" and count == 1)
     # A prediction under an id that has been learned waits for no label.
-    service.ask_and_wait(Await(["p"], [[5.0, 6.0]], ["no"]))
+    service.ask_and_wait(AwaitLabels(["p"], [[5.0, 6.0]], ["no"]))
     assert len(service.model.waiting) == 0
     replayed = opened(crashed(service, tmp_path / "two"))
     assert known(replayed) == known(service)
@@ -407,13 +407,13 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
     monkeypatch.setattr("maxmargin.serve.requests.time.time", lambda: clock[0])
-    service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4, ["no"] * 4))
+    service.ask_and_wait(AwaitLabels(list("abcd"), [[1.0]] * 4, ["no"] * 4))
     assert len(service.model.waiting) == 3
     assert service.model.waiting.get("a", clock[0]) is None
     clock[0] += 101.0
     with pytest.raises(HTTPError, match="'d'"):
         service.ask_and_wait(Label([LabelRow("d", "yes", None)], is_batch=False))
-    service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
+    service.ask_and_wait(AwaitLabels(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
     assert len(service.model.waiting) == 1
     assert service.model.waiting.bytes <= 2000
     service.close()
@@ -428,7 +428,7 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
     folders = []
     for k in range(80):
         if k < 60:
-            service.ask_and_wait(Await([f"p{k}"], [X[k].tolist()], [answers[k]]))
+            service.ask_and_wait(AwaitLabels([f"p{k}"], [X[k].tolist()], [answers[k]]))
         if k >= 20:
             late = LabelRow(f"p{k - 20}", labels[k - 20], None)
             service.ask_and_wait(Label([late], is_batch=False))
@@ -469,9 +469,9 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     def label(where, key="p"):
         return where.ask_and_wait(Label([LabelRow(key, "yes", None)], is_batch=False))
 
-    service.ask_and_wait(Await(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
+    service.ask_and_wait(AwaitLabels(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
     clock[0] += 50.0
-    service.ask_and_wait(Await(["p"], [[9.0]], ["yes"]))  # a retry, and the first one counts
+    service.ask_and_wait(AwaitLabels(["p"], [[9.0]], ["yes"]))  # a retry, and the first one counts
     assert service.model.sequence == 1
     clock[0] += 51.0
     if asked_between:
@@ -479,7 +479,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
             label(service)
     early = opened(crashed(service, tmp_path / "early"), limits=limits)
     for each in (service, early):
-        each.ask_and_wait(Await(["p"], [[2.0]], ["yes"]))
+        each.ask_and_wait(AwaitLabels(["p"], [[2.0]], ["yes"]))
         one = each.model.waiting.get("p", clock[0])
         assert (bytes(one.row), one.time, one.answer) == (b"[2.0]", clock[0], 1)
     again = opened(crashed(service, tmp_path / "two"), limits=limits)
@@ -873,7 +873,7 @@ def test_what_the_learners_would_keep_is_limited_before_an_event_is_logged(tmp_p
         with pytest.raises(HTTPError, match="would keep 3,003 numbers") as refused:
             learn(service, rows, ["a"] * len(rows))
         assert refused.value.status == 413
-    service.ask_and_wait(Await(["p"], [wide], ["a"]))
+    service.ask_and_wait(AwaitLabels(["p"], [wide], ["a"]))
     with pytest.raises(HTTPError, match="3,003 numbers"):
         service.ask_and_wait(Label([LabelRow("p", "b", None)], is_batch=False))
     assert service.model.sequence == 1  # that of the prediction

@@ -66,27 +66,27 @@ def create_app(
 ) -> Application:
     """Create an ASGI application that serves learning models, and can be mounted in others.
 
-    Its threads begin at once, and end by `Application.close`, which servers call when they stop; an
-    application that it is mounted in has to call it. It serves in the process that made it: one
-    that is forked later, as workers of ``gunicorn --preload`` are, is told so.
+    Its threads start at once, and end with `Application.close`, which servers call when they stop;
+    an application that it is mounted in has to call it. It serves in the process that made it; in
+    one that is forked later, such as a worker of ``gunicorn --preload``, requests are refused.
 
     Parameters
     ----------
     data : path
         The folder with the logs and snapshots of all models.
     models : dict of str to learner, default=None
-        What to begin with, by names: learners that know something, or, with ``classes``, new ones.
-        By default all models that the folder knows.
+        Learners by name: fitted ones, or, with ``classes``, new ones. By default all models in the
+        folder.
     classes : array, default=None
-        All labels, for learners that begin with nothing.
+        All labels, for learners that are not fitted.
     token : str, default=None
-        What requests must bring as ``Authorization: Bearer TOKEN``.
+        Requests must have the header ``Authorization: Bearer TOKEN``.
     hosts : collection of str, default=("127.0.0.1", "localhost", "::1")
-        Without a token, names by which the server may be called; None for any.
+        Without a token, the host names that requests may use; None for any.
     keep_log : bool, default=False
         Keep all events, for `maxmargin replay`.
     shadows : dict of str to (algorithm, parameters), default=None
-        Learners that learn along with each model.
+        Learners that learn from the same events as each model.
     limits : Limits, default=None
 
     Examples
@@ -102,7 +102,7 @@ def create_app(
     return Application(opened, token=token, hosts=hosts)
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request, for the model that its path names, if it is of one."""
 
     service: Any
@@ -129,8 +129,8 @@ class Asked(NamedTuple):
         return f"{self.scope.get('scheme', 'http')}://{host}{prefix}"
 
 
-Handler = Callable[[Asked], Awaitable[Response]]
-Work = Callable[[Asked, str, bytes], Awaitable[Response]]  # with the content type and the body
+Handler = Callable[[Request], Awaitable[Response]]
+Work = Callable[[Request, str, bytes], Awaitable[Response]]  # with the content type and the body
 
 
 class Application:
@@ -160,14 +160,14 @@ class Application:
         models.start()
 
     def stop(self) -> None:
-        """Take no more events; to be called when a server is told to stop."""
+        """Refuse further events; to be called when the server begins to stop."""
         if self._is_forked():  # the models are those of the other process
             return
         self.models.stop()
         self.stopping.set()
 
     def close(self) -> None:
-        """Finish what has come, and write snapshots."""
+        """Finish the waiting requests, and write snapshots."""
         if self._is_forked():
             return
         self.stop()
@@ -178,7 +178,7 @@ class Application:
         return os.getpid() != self._process
 
     def wait(self, seconds: float) -> None:
-        """Until all logs are replayed, but not longer than that."""
+        """Wait until all logs are replayed, for at most that many seconds."""
         until = time.monotonic() + seconds
         for service in self.services.values():
             service.recovered.wait(max(0.0, until - time.monotonic()))
@@ -206,7 +206,7 @@ class Application:
             if path not in OPEN or self.guard.token is None:
                 self.guard.check(headers)
             handler, service, shadow = self._found(scope["method"], path)
-            response = await handler(Asked(service, scope, headers, receive, shadow))
+            response = await handler(Request(service, scope, headers, receive, shadow))
         except HTTPError as refusal:
             response = refused(refusal)
         except Exception:
@@ -257,25 +257,25 @@ class Application:
             raise HTTPError(405, f"{path} takes {' and '.join(methods)}.")
         return *found, shadow
 
-    async def _no_default(self, asked: Asked) -> Response:
+    async def _no_default(self, request: Request) -> Response:
         raise HTTPError(
             404,
             f"none of the models {', '.join(self.services)} is the default: ask /models/NAME/..., "
             "or name the default first when the server is started.",
         )
 
-    async def _post(self, work: Work, asked: Asked) -> Response:
+    async def _post(self, work: Work, request: Request) -> Response:
         """The response to a request to learn or predict, which is counted and timed."""
         began = time.perf_counter()
-        service = asked.service
+        service = request.service
         report = self.reports[service.name]
         try:
-            kind = asked.kind()
+            kind = request.kind()
             if kind not in KINDS:
                 raise HTTPError(415, f"the content type must be one of {', '.join(KINDS)}.")
             if service.status != READY:
                 raise service.not_ready()
-            response = await work(asked, kind, await self._body(asked))
+            response = await work(request, kind, await self._body(request))
         except HTTPError:
             report.served["refused"] += 1
             raise
@@ -284,10 +284,10 @@ class Application:
         report.latencies[what].append(time.perf_counter() - began)
         return response
 
-    async def _body(self, asked: Asked) -> bytes:
+    async def _body(self, request: Request) -> bytes:
         """The body of a request, which must not be too large, nor come too slowly."""
-        most, receive = self.limits.body_bytes, asked.receive
-        length = asked.headers.get(b"content-length", b"0")
+        most, receive = self.limits.body_bytes, request.receive
+        length = request.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > most:
             raise HTTPError(413, f"the body has {int(length):,} bytes; at most {most:,} are taken.")
         with Deadline(self.limits.body_seconds):
@@ -339,9 +339,9 @@ class Application:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._large, function, model, kind, *arguments)
 
-    async def _learn(self, asked: Asked, kind: str, body: bytes) -> Response:
-        service, key = asked.service, asked.headers.get(b"idempotency-key")
-        given = None if key is None else key.decode("latin-1"), asked.options(), body
+    async def _learn(self, request: Request, kind: str, body: bytes) -> Response:
+        service, key = request.service, request.headers.get(b"idempotency-key")
+        given = None if key is None else key.decode("latin-1"), request.options(), body
         task = await self._computed(service, kind, requests.learn_task, *given)
         rows = task.lesson.rows
         result = await service.ask(task)
@@ -350,35 +350,35 @@ class Application:
             self.reports[service.name].example = last if type(last) is dict else last.tolist()
         return Answer(msgspec.json.encode(result), JSON)
 
-    async def _label(self, asked: Asked, kind: str, body: bytes) -> Response:
-        task = await self._computed(asked.service, kind, requests.label_task, body)
-        return Answer(msgspec.json.encode(await asked.service.ask(task)), JSON)
+    async def _label(self, request: Request, kind: str, body: bytes) -> Response:
+        task = await self._computed(request.service, kind, requests.label_task, body)
+        return Answer(msgspec.json.encode(await request.service.ask(task)), JSON)
 
-    async def _predict(self, asked: Asked, kind: str, body: bytes) -> Response:
+    async def _predict(self, request: Request, kind: str, body: bytes) -> Response:
         content, waiting = await self._computed(
-            asked.service, kind, prediction_answers.answered, asked.options(), body
+            request.service, kind, prediction_answers.answered, request.options(), body
         )
         if waiting is not None:
-            await asked.service.ask(waiting)
+            await request.service.ask(waiting)
         return Answer(content, kind)
 
     # ------------------------------------------------------------------------------ other routes
-    async def _state(self, asked: Asked) -> Response:
-        return json_response(await self._state_of(asked.service))
+    async def _state(self, request: Request) -> Response:
+        return json_response(await self._state_of(request.service))
 
     async def _state_of(self, service: Service) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, self.reports[service.name].state)
 
-    async def _models(self, asked: Asked) -> Response:
+    async def _models(self, request: Request) -> Response:
         return json_response({"models": [report.summary() for report in self.reports.values()]})
 
-    async def _metrics(self, asked: Asked) -> Response:
+    async def _metrics(self, request: Request) -> Response:
         loop = asyncio.get_running_loop()
         text = await loop.run_in_executor(None, status.metrics, self.reports)
         return Response(text, media_type="text/plain; version=0.0.4")
 
-    async def _health(self, asked: Asked) -> Response:
+    async def _health(self, request: Request) -> Response:
         for service in self.services.values():
             if service.status != READY:
                 raise service.not_ready()
@@ -386,8 +386,8 @@ class Application:
                 raise HTTPError(503, f"{service.name}: {service.trouble}", retry_after=1)
         return json_response({"status": "ok"})
 
-    async def _model_file(self, asked: Asked) -> Response:
-        service = asked.service
+    async def _model_file(self, request: Request) -> Response:
+        service = request.service
 
         def written() -> tuple[bytes, int]:
             with tempfile.TemporaryDirectory() as folder:
@@ -402,14 +402,14 @@ class Application:
         }
         return Response(body, media_type="application/octet-stream", headers=headers)
 
-    async def _events(self, asked: Asked) -> Response:
+    async def _events(self, request: Request) -> Response:
         if self.listeners >= self.limits.listeners:
             raise busy(f"{self.listeners} listen already.", retry_after=10)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         kind = "text/event-stream"
-        if asked.scope["method"] == "HEAD":  # whose body is not sent
+        if request.scope["method"] == "HEAD":  # whose body is not sent
             return Response(None, headers=headers, media_type=kind)
-        return StreamingResponse(self._states(asked.service), media_type=kind, headers=headers)
+        return StreamingResponse(self._states(request.service), media_type=kind, headers=headers)
 
     async def _states(self, service: Service) -> AsyncIterator[bytes]:
         self.listeners += 1
@@ -424,28 +424,28 @@ class Application:
         finally:
             self.listeners -= 1
 
-    async def _new_shadow(self, asked: Asked) -> Response:
-        found = await self._read(bodies.ADD_SHADOW, asked)
+    async def _new_shadow(self, request: Request) -> Response:
+        found = await self._read(bodies.ADD_SHADOW, request)
         if not NAME.fullmatch(found.name):
             raise bad_request(
                 "name must have at most 64 letters, digits, '_', '.' and '-', and begin with a "
                 "letter or digit."
             )
-        event = NewShadow(found.name, found.algorithm, found.parameters or {}, self._ids(asked))
-        return json_response(await asked.service.ask(ChangeShadows(event)), 201)
+        event = NewShadow(found.name, found.algorithm, found.parameters or {}, self._ids(request))
+        return json_response(await request.service.ask(ChangeShadows(event)), 201)
 
-    async def _drop_shadow(self, asked: Asked) -> Response:
-        event = DropShadow(asked.shadow, self._ids(asked))
-        return json_response(await asked.service.ask(ChangeShadows(event)))
+    async def _drop_shadow(self, request: Request) -> Response:
+        event = DropShadow(request.shadow, self._ids(request))
+        return json_response(await request.service.ask(ChangeShadows(event)))
 
-    async def _promote(self, asked: Asked) -> Response:
-        event = Promotion((await self._read(bodies.PROMOTE, asked)).shadow, self._ids(asked))
-        return json_response(await asked.service.ask(ChangeShadows(event)))
+    async def _promote(self, request: Request) -> Response:
+        event = Promotion((await self._read(bodies.PROMOTE, request)).shadow, self._ids(request))
+        return json_response(await request.service.ask(ChangeShadows(event)))
 
-    async def _read(self, reader: bodies.Reader[Any], asked: Asked) -> Any:
-        if asked.kind() != JSON:
+    async def _read(self, reader: bodies.Reader[Any], request: Request) -> Any:
+        if request.kind() != JSON:
             raise HTTPError(415, f"the content type must be {JSON}.")
-        body = await self._body(asked)
+        body = await self._body(request)
 
         def read() -> Any:
             bodies.check_containers(body, rows=0)
@@ -453,18 +453,18 @@ class Application:
 
         return await asyncio.get_running_loop().run_in_executor(self._large, read)
 
-    def _ids(self, asked: Asked) -> tuple[str, ...]:
-        key = asked.headers.get(b"idempotency-key")
+    def _ids(self, request: Request) -> tuple[str, ...]:
+        key = request.headers.get(b"idempotency-key")
         return () if key is None else (checked_id(key.decode("latin-1"), self.limits.id_length),)
 
-    async def _openapi(self, asked: Asked) -> Response:
+    async def _openapi(self, request: Request) -> Response:
         return json_response(openapi.document())
 
-    async def _docs(self, asked: Asked) -> Response:
-        body, headers = pages.docs(asked.address())
+    async def _docs(self, request: Request) -> Response:
+        body, headers = pages.docs(request.address())
         return Response(body, headers=headers)
 
-    async def _page(self, asked: Asked) -> Response:
+    async def _page(self, request: Request) -> Response:
         body, headers = pages.live()
         return Response(body, headers=headers)
 

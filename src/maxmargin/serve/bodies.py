@@ -111,7 +111,7 @@ class LabelRows(Body):
 
 
 class AddShadow(Body):
-    """A learner that learns along without answering."""
+    """A learner that sees the same events, and answers no requests."""
 
     name: Name
     algorithm: Annotated[str, Meta(examples=list(ALGORITHMS))]
@@ -212,7 +212,8 @@ class Drift(TypedDict):
     """The search for changes in the rows."""
 
     delta: Annotated[
-        float, Meta(description="Any alarm is as likely at most if rows are exchangeable.")
+        float,
+        Meta(description="If rows are exchangeable, the probability of any alarm is at most this."),
     ]
     evidence: Annotated[
         Number, Meta(description="Wealth of a gambler who bets on a change, 1 at first.")
@@ -283,7 +284,7 @@ class Models(TypedDict):
 
 
 class State(Scores):
-    """What is known of a model; null where nothing is known yet."""
+    """The state of a model; null where nothing is known yet."""
 
     name: str
     status: Status

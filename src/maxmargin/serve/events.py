@@ -1,4 +1,4 @@
-"""Events, and how they stand in the log: a kind, a head in JSON, and numbers behind it.
+"""Events, and their format in the log: a kind, a head in JSON, and the bytes of the rows.
 
 Rows are a matrix of numbers, a list of dicts, or a table of Arrow.
 """
@@ -74,7 +74,7 @@ class Lesson:
             rows = head.x
         else:
             # What a service has written is not compressed, so its own bytes are within the limits,
-            # whatever they are by now.
+            # even if these are smaller now.
             size = len(blob)
             values, most = max(limits.values, 8 * size), max(limits.table_bytes, size)
             rows = table_within(blob, count, values, most)
@@ -101,7 +101,7 @@ class Lesson:
 
 
 class PlainEvent(msgspec.Struct, forbid_unknown_fields=True):
-    """An event that is its fields, and nothing else."""
+    """An event that is stored as the JSON of its fields."""
 
     kind: ClassVar[bytes]
 
@@ -140,7 +140,7 @@ class Waiting(PlainEvent):
 
 
 class NewShadow(PlainEvent):
-    """A learner that begins with nothing, and learns along."""
+    """A new learner that learns from all events that follow."""
 
     name: str
     algorithm: str
@@ -150,20 +150,20 @@ class NewShadow(PlainEvent):
     kind: ClassVar[bytes] = b"S"
 
 
-class NamedShadow(PlainEvent):
-    """An event of a shadow that there is."""
+class ShadowEvent(PlainEvent):
+    """An event about an existing shadow."""
 
     name: str
     ids: tuple[str, ...] = ()
 
 
-class DropShadow(NamedShadow):
-    """A shadow ends."""
+class DropShadow(ShadowEvent):
+    """A shadow is removed."""
 
     kind: ClassVar[bytes] = b"D"
 
 
-class Promotion(NamedShadow):
+class Promotion(ShadowEvent):
     """A shadow changes places with the learner that answers."""
 
     kind: ClassVar[bytes] = b"P"

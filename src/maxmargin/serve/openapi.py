@@ -18,8 +18,8 @@ Json = dict[str, Any]
 BINARY = {"type": "string", "format": "binary"}
 
 ABOUT = """\
-A model that learns while it is asked. Every event that was acknowledged is in the server's log, \
-on the disk: whatever happens to the server, it is learned, and learned once.
+A model that learns and predicts at the same time. Every acknowledged event is in the server's \
+log, on the disk: whatever happens to the server, it is learned, and learned once.
 
 Every route of a model exists at the root, for the default model, and below `/models/{name}` for \
 each. A refusal is an object with one sentence, `error`, which names the field, the row or the \
@@ -29,9 +29,9 @@ the same id. After 429 and 503 do so when the seconds of `Retry-After` have pass
 
 TAGS = {
     "events": "Learn and predict.",
-    "model": "What the model is, and how well it does.",
-    "learners": "Others that learn along, and may take over.",
-    "server": "What belongs to all models.",
+    "model": "The state of the model.",
+    "learners": "Shadows: learners that see the same events, and can be promoted.",
+    "server": "All models of the server.",
     "public": "What needs no token, because it has nothing of any model.",
 }
 
@@ -149,7 +149,7 @@ OPERATIONS = [
     Operation(
         "POST /label",
         "events",
-        "Bring the label of a prediction",
+        "Send the label of a prediction",
         "The row that was predicted is learned with this label, once, and the answer that was "
         "given counts as right or wrong. The same label again is a duplicate; another one is "
         "refused.",
@@ -187,8 +187,8 @@ OPERATIONS = [
     Operation(
         "POST /shadows",
         "learners",
-        "Let another learner learn along",
-        "It begins with nothing, learns from all that follows, and is compared.",
+        "Add a shadow",
+        "It starts without having learned anything, and learns from all events that follow.",
         takes=(bodies.AddShadow,),
         gives=(bodies.Changed,),
         errors=(409, *WHEN_WRITING),
@@ -198,7 +198,7 @@ OPERATIONS = [
     Operation(
         "DELETE /shadows/{shadow}",
         "learners",
-        "End a shadow",
+        "Remove a shadow",
         gives=(bodies.Changed,),
         errors=(404, *WHEN_WRITING),
         parameters=("shadow", KEY),
@@ -206,7 +206,7 @@ OPERATIONS = [
     Operation(
         "POST /promote",
         "learners",
-        "Let a shadow answer",
+        "Promote a shadow",
         "It changes places with the live learner, which becomes a shadow.",
         takes=(bodies.Promote,),
         gives=(bodies.Changed,),
@@ -221,10 +221,10 @@ OPERATIONS = [
         gives=("text/plain; version=0.0.4",),
     ),
     Operation(
-        "GET /health", "public", "Does it take events?", gives=(bodies.Health,), errors=(503,)
+        "GET /health", "public", "Are events accepted?", gives=(bodies.Health,), errors=(503,)
     ),
-    Operation("GET /", "public", "The page that shows what models do", gives=("text/html",)),
-    Operation("GET /docs", "public", "The page with this document", gives=("text/html",)),
+    Operation("GET /", "public", "The live page", gives=("text/html",)),
+    Operation("GET /docs", "public", "This document as a page", gives=("text/html",)),
     Operation("GET /openapi.json", "public", "This document", gives=(dict,)),
 ]
 # Where parameters stand, and their descriptions and schemas.

@@ -1,4 +1,4 @@
-"""The pages of the server, as bytes and headers: they need nothing but themselves."""
+"""The pages of the server, as bytes and headers; they load nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Page = tuple[bytes, dict[str, str]]
 
 @functools.cache
 def live() -> Page:
-    """What models do, while they do it."""
+    """The live page."""
     page = render(
         "serve/page.html.jinja", version=__version__, algorithms=ALGORITHMS, recent=RECENT
     )
@@ -32,7 +32,7 @@ def live() -> Page:
 
 @functools.lru_cache(16)
 def docs(address: str) -> Page:
-    """How to talk to the server that has this address."""
+    """The documentation of the API, for the server at this address."""
     return _page(
         render(
             "serve/docs.html.jinja",
@@ -74,7 +74,7 @@ def _words(text: str) -> Markup:
 
 # ------------------------------------------------------------------------------------------ headers
 def _page(text: str) -> Page:
-    """The page, which may run what stands in it and nothing else, and talk to its server only."""
+    """The page, which may run only its own scripts, and connect only to its server."""
     policy = [
         "default-src 'none'",
         "connect-src 'self'",
@@ -94,7 +94,7 @@ def _page(text: str) -> Page:
 
 
 def _hashes(element: str, text: str) -> str:
-    """Those by which a browser knows the page's own scripts or styles."""
+    """Hashes by which a browser recognizes the page's own scripts or styles."""
     found = re.findall(rf"<{element}>(.*?)</{element}>", text, re.DOTALL)
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in found]
     return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"

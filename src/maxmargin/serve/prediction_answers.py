@@ -23,7 +23,7 @@ from maxmargin.serve.bodies import (
 from maxmargin.serve.events import table_to_bytes
 from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
 from maxmargin.serve.requests import (
-    Await,
+    AwaitLabels,
     check_count,
     check_rows,
     checked_id,
@@ -40,7 +40,7 @@ PLURAL = {"prediction": "predictions", "set": "sets", "id": "ids"}
 
 def answered(
     model: ServedModel, kind: str, options: Mapping[str, str], body: bytes
-) -> tuple[bytes, Await | None]:
+) -> tuple[bytes, AwaitLabels | None]:
     """The answer to ``POST /predict``, and the predictions that are to wait for their labels."""
     if kind == ARROW:
         return _answered_table(model, options, body)
@@ -53,19 +53,19 @@ def answered(
         items = read_lines(PREDICT, body, limits.rows)
     waiting: dict[str, list[Any]] = {}  # rows and answers by id, of which the first counts
     count, size, answers = 0, 0, []
-    for where, asked in items:
-        is_batch = isinstance(asked, PredictRows)
-        raw = asked.rows if isinstance(asked, PredictRows) else [asked.row]
+    for where, question in items:
+        is_batch = isinstance(question, PredictRows)
+        raw = question.rows if isinstance(question, PredictRows) else [question.row]
         try:
-            rows, ids = rows_of(raw, limits.rows), _ids(asked, len(raw), limits.id_length)
+            rows, ids = rows_of(raw, limits.rows), _ids(question, len(raw), limits.id_length)
             check_rows(model, rows)
             count += len(raw)
             if count > limits.rows:
                 raise HTTPError(413, f"there are more than {limits.rows:,} rows in all.")
-            size += _size_of(model, asked, len(raw))
+            size += _size_of(model, question, len(raw))
             if size > (most := limits.answer_bytes):
                 raise HTTPError(413, f"the answer would have more than {most:,} bytes.")
-            columns = answer(model, rows, asked)
+            columns = answer(model, rows, question)
         except HTTPError as error:
             raise error.at(where) from None
         if ids is not None:
@@ -77,12 +77,12 @@ def answered(
     if not waiting:
         return content, None
     known, labels = ([*each] for each in zip(*waiting.values(), strict=True))
-    return content, Await([*waiting], known, labels, 2 * len(body))
+    return content, AwaitLabels([*waiting], known, labels, 2 * len(body))
 
 
-def _ids(asked: PredictRow | PredictRows, rows: int, most: int) -> list[str] | None:
+def _ids(question: PredictRow | PredictRows, rows: int, most: int) -> list[str] | None:
     """The ids of the predictions, if they are to wait for their labels."""
-    given = asked.ids if isinstance(asked, PredictRows) else asked.id
+    given = question.ids if isinstance(question, PredictRows) else question.id
     if isinstance(given, str):
         given = [given]
     if not isinstance(given, list):
@@ -101,7 +101,7 @@ def _fields(columns: dict[str, list[Any]], is_batch: bool) -> dict[str, Any]:
 
 def _answered_table(
     model: ServedModel, options: Mapping[str, str], body: bytes
-) -> tuple[bytes, Await | None]:
+) -> tuple[bytes, AwaitLabels | None]:
     table = table_of(body, model.limits)
     drop = [options.get(name) for name in ("label", "weight")]
     table = table.select([name for name in table.column_names if name not in drop])
@@ -117,42 +117,42 @@ def _answered_table(
         else:
             raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
         raw = msgspec.json.decode(msgspec.json.encode(raw, enc_hook=str))  # as JSON has them
-        task = Await(ids, raw, classes, len(body) + table.nbytes)
+        task = AwaitLabels(ids, raw, classes, len(body) + table.nbytes)
     return table_to_bytes(arrow().table(columns)), task
 
 
-def _size_of(model: ServedModel, asked: Question, rows: int) -> int:
+def _size_of(model: ServedModel, question: Question, rows: int) -> int:
     """About how many bytes the scores, probabilities and sets in an answer take."""
-    numbers = asked.scores + asked.proba + asked.set
+    numbers = question.scores + question.proba + question.set
     return numbers and numbers * rows * sum(len(str(label)) + 28 for label in model.labels)
 
 
-def answer(model: ServedModel, rows: Any, asked: Question) -> dict[str, list[Any]]:
+def answer(model: ServedModel, rows: Any, question: Question) -> dict[str, list[Any]]:
     """The predictions, scores and probabilities of all rows, by the fields of an answer."""
     learner, labels = model.live.learner, model.labels
     try:
         if not learner.__sklearn_is_fitted__():
             outputs = np.zeros((len(rows), 1 if len(labels) == 2 else len(labels)))
-        elif len(rows) == 1 and _asks_class(model, rows, asked):
+        elif len(rows) == 1 and _asks_class(model, rows, question):
             return {"prediction": [learner.predict_one(rows[0])]}
         else:
             outputs = outputs_of(learner, rows).reshape(len(rows), -1)
         found = {"prediction": [labels[code] for code in classes_by(outputs).tolist()]}
-        if asked.scores:
+        if question.scores:
             each = np.hstack([-outputs, outputs]) if outputs.shape[1] == 1 else outputs
             found["scores"] = _by_class(labels, each)
-        if asked.proba:
+        if question.proba:
             found["probabilities"] = _by_class(labels, _probabilities(model, rows))
-        if asked.set:
+        if question.set:
             found["set"] = _sets(model, rows)
     except (ValueError, OverflowError) as error:  # an integer may be too large for a float
         raise unprocessable(str(error)) from None
     return found
 
 
-def _asks_class(model: ServedModel, rows: Any, asked: Question) -> bool:
+def _asks_class(model: ServedModel, rows: Any, question: Question) -> bool:
     """Is only the class asked for, of rows that `predict_one` takes?"""
-    if asked.scores or asked.proba or asked.set:
+    if question.scores or question.proba or question.set:
         return False
     if isinstance(rows, np.ndarray):
         return model.live.preparing() is None

@@ -152,7 +152,7 @@ class Label(Task):
         return self.acknowledged(outcomes, len(outcomes), is_batch=self.is_batch)
 
 
-class Await(Task):
+class AwaitLabels(Task):
     """Keep rows that were predicted, and the classes that were the answers, until labels come.
 
     An id that waits already, or that has been learned, changes nothing: the first answer under an

@@ -135,7 +135,7 @@ class ServedModel(msgspec.Struct, kw_only=True, eq=False):
 
     # ----------------------------------------------------------------------------------- events
     def apply(self, events: Sequence[Event]) -> Iterator[Outcome]:
-        """Let the events that follow in the log have their effects, in order."""
+        """Apply events in the order of the log."""
         k = 0
         while k < len(events):
             event = events[k]
@@ -217,7 +217,7 @@ class ServedModel(msgspec.Struct, kw_only=True, eq=False):
         return self.sequence
 
     def _change(self, event: Waiting | NewShadow | DropShadow | Promotion) -> HTTPError | None:
-        """Let an event that is not a lesson have its effect; why it is refused, if it is."""
+        """Apply an event that is not a lesson; the reason, if it is refused."""
         if isinstance(event, Waiting):
             for prediction in event.predictions:
                 self.waiting.expire(prediction.time)
@@ -345,7 +345,7 @@ def blocks_of(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 # --------------------------------------------------------------------------------- blocks of rows
 def learn_block(scored: ScoredLearner, lessons: list[Lesson]) -> str | None:
-    """Let a learner learn from lessons that are alike; why it refuses all of them, if it does."""
+    """Let a learner learn from lessons that are alike; the reason, if it refuses them."""
     try:
         codes = [scored.codes[label] for lesson in lessons for label in lesson.labels]
         scored.learn(joined(lessons), codes, _weights(lessons))
@@ -357,7 +357,7 @@ def learn_block(scored: ScoredLearner, lessons: list[Lesson]) -> str | None:
 
 
 def count_refused(scored: ScoredLearner, lessons: list[Lesson]) -> int:
-    """Let a learner learn from all lessons that it does not refuse; how many it refuses."""
+    """Let a learner learn from lessons that are alike; the number of those that it refuses."""
     if learn_block(scored, lessons) is None:
         return 0
     if len(lessons) == 1:

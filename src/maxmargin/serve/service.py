@@ -40,9 +40,9 @@ REPLAYING, READY, STOPPING, STOPPED, FAILED = "replaying", "ok", "stopping", "st
 class Service:
     """A model, its shadows, its log and its thread.
 
-    What is in ``folder``, its log and snapshots, goes before ``beginning``. With ``keep_log``,
-    events that a snapshot has passed stay, for `maxmargin replay`. ``shadows`` (algorithms and
-    parameters) are made when the service is ready, unless there have been such.
+    The log and snapshots in ``folder`` take precedence over ``beginning``. With ``keep_log``,
+    events before a snapshot are kept, for `maxmargin replay`. ``shadows`` (algorithms and
+    parameters) are added when the service is ready, unless they have existed before.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Service:
         self.failure: Exception | None = None
         self.began, self.replayed = time.monotonic(), 0
         self.queue: deque[Task] = deque()
-        self._at_work: list[Task] = []
+        self._current: list[Task] = []
         self._queued_bytes = 0
         self._wake = threading.Condition()
         self.recovered = threading.Event()  # or failed to be
@@ -124,7 +124,7 @@ class Service:
         return await task.future
 
     def ask_and_wait(self, task: Task) -> Any:
-        """The same for threads."""
+        """`ask` for threads."""
         task.future = concurrent.futures.Future()
         self.enqueue(task)
         return task.future.result()
@@ -154,14 +154,14 @@ class Service:
         return self.status == READY and not self.trouble
 
     def stop(self) -> None:
-        """Take nothing more; what has come is finished."""
+        """Refuse further requests, and finish those that wait."""
         with self._wake:
             if self.status in (REPLAYING, READY):
                 self.status = STOPPING
             self._wake.notify()
 
     def close(self) -> None:
-        """Stop, finish what has come, and write a snapshot."""
+        """Stop, finish the waiting requests, and write a snapshot."""
         self.stop()
         if self._thread.ident is not None:
             self._thread.join()
@@ -175,10 +175,10 @@ class Service:
                     self.status = READY
             self.recovered.set()
             self._make_shadows()
-            while (tasks := self._taken()) is not None:
+            while (tasks := self._next_tasks()) is not None:
                 if tasks:
-                    self._at_work = tasks
-                    self._work(tasks)
+                    self._current = tasks
+                    self._process(tasks)
                 if self._is_snapshot_due():
                     self.write_snapshot()
             self._finish()
@@ -188,7 +188,7 @@ class Service:
             self.recovered.set()
             logger.error("%s: %s", self.name, error)
             with self._wake:
-                tasks, self._queued_bytes = [*self._at_work, *self.queue], 0
+                tasks, self._queued_bytes = [*self._current, *self.queue], 0
                 self.queue.clear()
             _deliver([(task, self.not_ready()) for task in tasks])
         finally:
@@ -220,12 +220,12 @@ class Service:
             if name not in self.model.names and self.status == READY:
                 task = ChangeShadows(NewShadow(name, algorithm, parameters))
                 task.future = concurrent.futures.Future()
-                self._work([task])
+                self._process([task])
                 if (why := task.future.exception()) is not None:
                     logger.warning("%s: there is no shadow %s: %s", self.name, name, why)
 
-    def _taken(self) -> list[Task] | None:
-        """The next tasks to be written together; none if none come soon, None at the end."""
+    def _next_tasks(self) -> list[Task] | None:
+        """The next tasks to write together, an empty list if none come soon; None at the end."""
         with self._wake:
             if not self.queue:
                 if self.status != READY:
@@ -245,7 +245,7 @@ class Service:
             self._queued_bytes -= size
             return taken
 
-    def _work(self, tasks: list[Task]) -> None:
+    def _process(self, tasks: list[Task]) -> None:
         answers: list[tuple[Task, Any]] = []
         planned: list[tuple[Task, int]] = []
         # A log that is replayed with more memory must lose the same shadows.
@@ -257,7 +257,7 @@ class Service:
                 found = task.prepare(self.model)
                 payloads += [event.encoded() for event in found]
             except Exception as error:  # nothing of it has been written
-                answers.append((task, self._refusal(error)))
+                answers.append((task, refusal_of(error)))
             else:
                 events += found
                 planned.append((task, len(found)))
@@ -266,11 +266,10 @@ class Service:
             try:
                 self.log.append(payloads)
             except (OSError, MemoryError) as error:
+                refusal = refusal_of(error)
                 if isinstance(error, OSError):
                     self.trouble = f"the log cannot be written: {error.strerror or error}."
                     refusal = unavailable(self.trouble)
-                else:
-                    refusal = no_memory(error)
                 answers += [(task, refusal) for task, count in planned if count]
                 planned = [(task, 0) for task, count in planned if not count]
             else:
@@ -284,16 +283,7 @@ class Service:
             start += count
         _deliver(answers)
         if self.model.lost and tasks:
-            self._work([])
-
-    def _refusal(self, error: Exception) -> HTTPError:
-        """What a request is answered that could not be prepared."""
-        if isinstance(error, HTTPError):
-            return error
-        if isinstance(error, MemoryError):
-            return no_memory(error)
-        logger.error("%s: a request was refused", self.name, exc_info=error)
-        return bad_request(str(error) or type(error).__name__)
+            self._process([])
 
     def _apply(self, events: list[Event], payloads: list[bytes]) -> list[Outcome]:
         """Apply the events that were just written, and refuse those that there is no memory for.
@@ -330,7 +320,7 @@ class Service:
         )
 
     def write_snapshot(self) -> None:
-        """Write one, and drop what it has made needless; a full disk is no reason to stop."""
+        """Write a snapshot, and remove the log before the last one, unless the disk is full."""
         try:
             self._file.replace(self.model.content())
         except (OSError, MemoryError) as error:
@@ -376,12 +366,20 @@ def decoded_record(folder: Path, record: Record, limits: Limits | None = None) -
 def _answer(task: Task, outcomes: Sequence[Outcome]) -> Any:
     try:
         return task.answer(outcomes)
-    except HTTPError as refusal:
-        return refusal
-    except MemoryError as error:
+    except (HTTPError, MemoryError, OSError) as error:
+        return refusal_of(error)
+
+
+def refusal_of(error: Exception) -> HTTPError:
+    """The answer to a request that failed."""
+    if isinstance(error, HTTPError):
+        return error
+    if isinstance(error, MemoryError):
         return no_memory(error)
-    except OSError as error:
+    if isinstance(error, OSError):
         return unavailable(str(error))
+    logger.error("a request was refused", exc_info=error)
+    return bad_request(str(error) or type(error).__name__)
 
 
 def _deliver(answers: list[tuple[Task, Any]]) -> None:

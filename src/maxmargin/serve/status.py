@@ -21,7 +21,7 @@ from maxmargin.serve.service import Service
 
 MOST_COLUMNS, MOST_WEIGHTS, MOST_POINTS = 200, 20, 100
 # A computation over all weights is not repeated within so many seconds.
-SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_SUMMARIES = 1.0
 SECONDS_OF_RATES = 10.0
 
 
@@ -52,7 +52,7 @@ class Report:
         self.latencies = {"learn": deque[float](maxlen=2000), "predict": deque[float](maxlen=2000)}
         self.served = {"learn": 0, "predict": 0, "refused": 0}
         self.example: Any = None  # the last row that was learned
-        self._looked: tuple[float, int, dict[str, Any]] = (-math.inf, -1, {})
+        self._summarized: tuple[float, int, dict[str, Any]] = (-math.inf, -1, {})
 
     def state(self) -> dict[str, Any]:
         service, model = self.service, self.service.model
@@ -98,16 +98,16 @@ class Report:
             "history": stats.history,
             "example": self.example,
             **stats.scores(),
-            **self._look(live),
+            **self._weights(live),
         }
 
-    def _look(self, live: ScoredLearner) -> dict[str, Any]:
+    def _weights(self, live: ScoredLearner) -> dict[str, Any]:
         """What is computed from all weights."""
-        at, sequence, found = self._looked
+        at, sequence, found = self._summarized
         now = time.monotonic()
-        if sequence != self.service.model.sequence and now - at >= SECONDS_BETWEEN_LOOKS:
-            found = look(live, self.service.model.labels)
-            self._looked = now, self.service.model.sequence, found
+        if sequence != self.service.model.sequence and now - at >= SECONDS_BETWEEN_SUMMARIES:
+            found = summary_of_weights(live, self.service.model.labels)
+            self._summarized = now, self.service.model.sequence, found
         return {**found, "updates": updates_of(live)}
 
     def summary(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def updates_of(scored: ScoredLearner) -> int:
     return int(learner.n_updates_) if learner.__sklearn_is_fitted__() else 0
 
 
-def look(live: ScoredLearner, labels: list[Any]) -> dict[str, Any]:
+def summary_of_weights(live: ScoredLearner, labels: list[Any]) -> dict[str, Any]:
     """Columns, weights and the certificate."""
     learner = live.learner
     if not learner.__sklearn_is_fitted__():
