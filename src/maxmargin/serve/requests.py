@@ -229,6 +229,8 @@ def rows_of(rows: list[Any], most: int, place: Place = "rows[{}]".format) -> Any
     count, kind = len(rows), type(rows[0])
     if count > most:
         raise HTTPError(413, f"there are {count:,} rows; at most {most:,} are taken at once.")
+    if count == 1:
+        return rows if kind is dict else np.array(rows, dtype=np.float64)
     if set(map(type, rows)) != {kind}:
         bad = next(k for k, row in enumerate(rows) if type(row) is not kind)
         raise bad_request(f"{place(bad)} is not of the same kind as {place(0)}.")
@@ -238,27 +240,24 @@ def rows_of(rows: list[Any], most: int, place: Place = "rows[{}]".format) -> Any
     if set(map(len, rows)) != {width}:
         bad = next(k for k, row in enumerate(rows) if len(row) != width)
         raise bad_request(f"{place(bad)} has {len(rows[bad])} columns, expected {width}.")
-    if count == 1:
-        return np.array(rows, dtype=np.float64)
     return np.fromiter(chain.from_iterable(rows), np.float64, count * width).reshape(count, width)
 
 
 def check_rows(model: ServedModel, rows: Any) -> None:
     """Raise a `HTTPError` if rows have the wrong number of columns, or too many."""
-    if model.live.preparing() is not None:
-        return
     most, learner = model.limits.columns, model.live.learner
     if isinstance(rows, list):
         left = most - model.columns()
-        if sum(map(len, rows)) > left and len({name for row in rows for name in row}) > left:
+        is_wide = sum(map(len, rows)) > left and len({name for row in rows for name in row}) > left
+        if is_wide and model.live.preparing() is None:
             raise HTTPError(413, f"there would be more than {most:,} columns.")
-        return
-    width = rows.shape[1]
-    if learner.__sklearn_is_fitted__():
-        if width != (expected := learner.n_features_in_):
-            raise unprocessable(f"rows have {width} columns; the model has {expected}.")
-    elif width > most:
-        raise HTTPError(413, f"rows have {width:,} columns; at most {most:,} are taken.")
+    elif isinstance(rows, np.ndarray) and model.live.preparing() is None:
+        width = rows.shape[1]
+        if learner.__sklearn_is_fitted__():
+            if width != (expected := learner.n_features_in_):
+                raise unprocessable(f"rows have {width} columns; the model has {expected}.")
+        elif width > most:
+            raise HTTPError(413, f"rows have {width:,} columns; at most {most:,} are taken.")
 
 
 def check_count(name: str, values: list[Any], rows: int) -> None:
