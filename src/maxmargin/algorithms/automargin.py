@@ -188,9 +188,9 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        "rbf" adds experts on random features. A linear problem loses no more by them than
-        `max_log_loss` says, but a row takes longer: each class has `n_components` weights for each
-        of 24 experts.
+        With "rbf" there are experts on random features, too. A linear problem loses no more by
+        them than `max_log_loss` says, but a row takes longer: each class has `n_components` weights
+        for each of 24 experts.
     n_components : int, default=256
         With ``kernel="rbf"``, the number of random features of each width, cosines and sines of
         half as many directions.
