@@ -477,7 +477,7 @@ def test_other_ways_to_read_are_refused(tmp_path):
         streams.open(table, label="one", columns=["a"]),
         streams.open(table, label="one", vocabulary={"other": ["n"]}),
     ):
-        with pytest.raises(streams.StreamError, match="read otherwise before"):
+        with pytest.raises(streams.StreamError, match="read differently before"):
             AMIRA().fit_stream(other, checkpoint=checkpoint, passes=2)
     with pytest.raises(ValueError, match="made for the classes"):
         AMIRA().fit_stream(first, classes=["n", "y", "z"], checkpoint=checkpoint, passes=2)
@@ -486,7 +486,7 @@ def test_other_ways_to_read_are_refused(tmp_path):
 @pytest.mark.parametrize("options", [{"zero_based": True}, {"n_features": 50}])
 def test_other_ways_to_read_svmlight_are_refused(options, data, tmp_path):
     AMIRA().fit_stream(data, checkpoint=tmp_path / "c")
-    with pytest.raises(streams.StreamError, match="read otherwise before"):
+    with pytest.raises(streams.StreamError, match="read differently before"):
         AMIRA().fit_stream(streams.open(data, **options), checkpoint=tmp_path / "c", passes=2)
 
 
