@@ -16,8 +16,8 @@ from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
 from maxmargin.estimator.stream_fit import Streamable
-from maxmargin.models import devices
 from maxmargin.models.base import Model
+from maxmargin.models.build import on_device
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 from maxmargin.training import fit_warnings
 from maxmargin.training.online import OnlineTrainer
@@ -159,7 +159,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "device" and (state := self.__dict__.get("_state")) is not None:
-            self._state = state._replace(model=devices.on_device(state.model, value))
+            self._state = state._replace(model=on_device(state.model, value))
         super().__setattr__(name, value)
         if name[0] != "_":  # a parameter
             for made_for_others in ("_one_row", "_trainer"):

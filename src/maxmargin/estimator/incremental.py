@@ -13,13 +13,13 @@ from maxmargin._extras import Self
 from maxmargin.estimator.locks import access_to, writing
 from maxmargin.estimator.predicting import Predicting, as_scores, if_calibrated, if_covering
 from maxmargin.training.learning import (
-    class_of_zero,
-    foretell,
+    default_label,
     learn_single,
     outputs_of_one,
-    prepared_lesson,
+    prepare_row,
+    score_then_learn,
 )
-from maxmargin.training.one_row import OneRow, fast_route
+from maxmargin.training.one_row import OneRow, fast_route_for
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Batch
 from maxmargin.training.pauses import Pauses
@@ -88,7 +88,7 @@ class Incremental(Predicting):
             self._prepare_for_rows()  # they come one by one
 
     @writing
-    def foretell(
+    def score_then_learn(
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -122,7 +122,9 @@ class Incremental(Predicting):
         self.check_parameters()
         batch = Batch(X, y, classes, sample_weight, order, sets=sets, pauses=pauses)
         changing = access_to(self).changing
-        self._state, scores, made = foretell(self.__trainer__(), self.__state__(), batch, changing)
+        self._state, scores, made = score_then_learn(
+            self.__trainer__(), self.__state__(), batch, changing
+        )
         self.__state__()
         return scores, made
 
@@ -171,7 +173,7 @@ class Incremental(Predicting):
         before, access, trainer = self.__state__(), access_to(self), self.__trainer__()
         # What follows a row with new names must not be used if that row is refused.
         earlier = self.__dict__.pop("_one_row", None)
-        lesson = prepared_lesson(trainer, before, batch, earlier, access)
+        lesson = prepare_row(trainer, before, batch, earlier, access)
         route, state = lesson.route, lesson.state
         if route is None or state is None or before is None:
             self._state = learn_single(trainer, lesson, access.changing)
@@ -217,7 +219,7 @@ class Incremental(Predicting):
     def _fast_route(self) -> OneRow | None:
         """The fast route for the present state, if there is one, kept for the next row."""
         options, access = self.__trainer__().options, access_to(self)
-        if (one := fast_route(options, self._fitted(), self._one_row, access)) is not None:
+        if (one := fast_route_for(options, self._fitted(), self._one_row, access)) is not None:
             self._one_row = one
         return one
 
@@ -252,7 +254,7 @@ class Incremental(Predicting):
         with one.lock if one is not None else access_to(self).changing:
             if one is None or one.state is not self._state:
                 if self.__state__() is None and (grow or classes is not None):
-                    return class_of_zero(classes)
+                    return default_label(classes)
                 if (one := self._fast_route()) is None:
                     return self._classes_for(self._scores_of_one(x)).tolist()[0]
             return one.predict(x)

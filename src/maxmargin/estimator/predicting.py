@@ -17,8 +17,8 @@ from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import Method, reading
 from maxmargin.training.calibration import Maps, Sigmoids, log_odds, log_shares, sigmoids
-from maxmargin.training.decision import Decision
 from maxmargin.training.inputs import shown
+from maxmargin.training.outputs import Decision
 from maxmargin.training.passes import certified
 from maxmargin.training.prediction_sets import SetTracker, coverage_of, prediction_sets
 from maxmargin.training.recipes import prepared

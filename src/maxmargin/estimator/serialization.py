@@ -16,8 +16,7 @@ from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Projecting
-from maxmargin.models.build import build
-from maxmargin.models.devices import products_on
+from maxmargin.models.build import build, products_on
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.fourier_model import shapes_of_weights
 from maxmargin.models.kernel_model import KernelModel
@@ -28,14 +27,13 @@ from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
 from maxmargin.training import prediction_sets
-from maxmargin.training.calibration import Maps, maps_for, what_is_wrong
-from maxmargin.training.feature_columns import Features
+from maxmargin.training.calibration import Maps, invalid_maps_message, maps_for
 from maxmargin.training.inputs import problems_for, shown
 from maxmargin.training.passes import certified
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import restored, storable
 from maxmargin.training.state import State
-from maxmargin.training.types import Tree
+from maxmargin.training.types import Features, Tree
 
 if TYPE_CHECKING:
     from maxmargin.estimator.learner import BaseLearner
@@ -339,7 +337,7 @@ def _checked_maps(found: Any, model: Model) -> Maps | None:
     fresh = maps_for(model)
     if not _take_arrays(fresh, found):
         raise Misfit("calibration: there is not one map to probabilities for each problem")
-    if why := what_is_wrong(fresh):
+    if why := invalid_maps_message(fresh):
         raise Misfit(f"calibration: {why}")
     return fresh
 

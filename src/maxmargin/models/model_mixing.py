@@ -17,9 +17,8 @@ import numpy as np
 
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.models.base import Model
-from maxmargin.models.diagonal_model import DiagonalModel
 from maxmargin.models.joint_model import JointModel
-from maxmargin.models.linear_model import LinearModel, PairModel
+from maxmargin.models.linear_model import DiagonalModel, LinearModel, PairModel
 
 # By what power of the scale they are multiplied.
 MASSES = {"positive": 1, "negative": 1, "hidden_positive": 2, "hidden_negative": 2}

@@ -162,7 +162,7 @@ class ScoredLearner:
         order = np.arange(y.size, dtype=np.int32)
         before = self._trials()
         try:
-            outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
+            outputs, _ = self.learner.score_then_learn(rows, y, order, classes, weights)
         except MemoryError as error:
             if self._trials() != before:  # it came too late
                 raise HalfLearned(
