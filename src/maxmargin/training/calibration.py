@@ -130,7 +130,7 @@ class Maps(NamedTuple):
         H[c, 2, 1] += part * third
         H[c, 2, 2] += amount * third * third
 
-    def meet_row(self, rows, i):
+    def move_mean(self, rows, i):
         """Move the mean towards row ``i``; returns the fraction of the way."""
         part = 1.0 / min(self.rows[0], RECENT)
         self.fading[0] *= 1.0 - part
@@ -142,7 +142,7 @@ class Maps(NamedTuple):
         return part
 
 
-bridge("odds_of", "learn_label", "curve", "meet_row")
+bridge("odds_of", "learn_label", "curve", "move_mean")
 
 
 def new_maps(problems: int, width: int | None = None) -> Maps:
@@ -207,7 +207,7 @@ def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials, 
             maps.learn_label(c, scores[n, c], targets.sign(i, c), weight)
         if maps.mean.shape[0] == 0:
             continue
-        part = maps.meet_row(rows, i)
+        part = maps.move_mean(rows, i)
         product = maps.fading[0] * rows.dot(i, maps.mean, 0)
         for c in range(maps.scales.size):
             level, asked = maps.levels[c, 0], maps.levels[c, 1]
