@@ -205,8 +205,8 @@ MUTANTS = (
     ),
     Mutant(
         "witness: an excess of one class costs nothing",
-        "return (abs(mine.scale) * norm + self.radius * excess) / (mass + excess)",
-        "return abs(mine.scale) * norm / (mass + excess)",
+        "return (abs(scalars.scale) * norm + self.radius * excess) / (mass + excess)",
+        "return abs(scalars.scale) * norm / (mass + excess)",
         CERTIFICATES,
     ),
     Mutant(

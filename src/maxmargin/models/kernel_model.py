@@ -292,6 +292,10 @@ class KernelModel(SupportModel):
         self.training: KernelFit | None = None
         self.unsettled = False
         self._bounds = self.supports = None
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Allocate the arrays of a subclass."""
 
     def space(self) -> KernelSpace:
         computed, counted = (self.kernel, self.products, self.tail), (self.scalars, self.tally)
@@ -633,18 +637,9 @@ class PairKernelModel(KernelModel):
 
     bias: Annotated[np.ndarray, Array("problems")]
 
-    def __init__(
-        self,
-        spec: ModelSpec,
-        problems: int,
-        width: int,
-        tail: Tail,
-        kernel: Kernel,
-        products: Products,
-    ) -> None:
-        super().__init__(spec, problems, width, tail, kernel, products)
-        self.bias = np.zeros(problems)
-        self.members = np.full((problems, 2), NOBODY)
+    def _allocate(self) -> None:
+        self.bias = np.zeros(self.problems())
+        self.members = np.full((self.problems(), 2), NOBODY)
 
     def space_over(self, linear: LinearSpace, places: np.ndarray) -> PairSpace:
         sizes = dict(zip(("problems", "coordinates"), linear.weights.shape, strict=True))

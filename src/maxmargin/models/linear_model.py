@@ -224,7 +224,7 @@ class LinearModel(Model):
             maintain(space)
         problems = np.flatnonzero(scalars.updates >= scalars.next_mark)
         if problems.size:
-            scalars.bound[problems] = bounds.hull_bounds(self._hull(), problems)
+            scalars.bound[problems] = bounds.hull_bounds(self.hull(), problems)
             self._take_snapshots(problems)
 
     def _take_snapshots(self, problems: np.ndarray) -> None:
@@ -269,13 +269,14 @@ class LinearModel(Model):
         return geometric_margins(lowest, weights, self.linear.width, self.p)
 
     def bounds(self) -> np.ndarray:
-        return bounds.hull_bounds(self._hull())
+        return bounds.hull_bounds(self.hull())
 
     def evidence(self, features: int) -> list[Evidence]:
         intercept = self.tail.offset > 0.0 or self.spec.has_pairs()
-        return evidence_of(self._hull(), features, intercept, self.tail.private)
+        return evidence_of(self.hull(), features, intercept, self.tail.private)
 
-    def _hull(self) -> Hull:
+    def hull(self) -> Hull:
+        """The sums behind the bounds."""
         linear, witness = self.linear, self.linear.witness
         largest_xx, offset = float(self.tally.largest_xx[0]), self.tail.offset
         return Hull(
