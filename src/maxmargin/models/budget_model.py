@@ -15,7 +15,6 @@ import numpy as np
 from maxmargin.certificates import bounds, convex_combinations, joint_bounds
 from maxmargin.certificates.scalar_bounds import projected_bound
 from maxmargin.core.array_fields import (
-    NEVER,
     Array,
     Buffer,
     Saved,
@@ -32,7 +31,6 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.base import new_tally
 from maxmargin.models.budget_policies import BLOCK, Eviction
 from maxmargin.models.joint_model import rivals_policy
 from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel
@@ -193,24 +191,16 @@ class BudgetModel(SupportModel):
         products: Products,
         eviction: Eviction,
     ) -> None:
-        self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
+        super().__init__(spec, problems, width, tail, kernel, products)
         self.eviction, self.store = eviction, self.new_store(problems)
-        self._width = width
-        self.tally = new_tally()
-        self.scalars = blank(Scalars, {"problems": problems})
-        self.scalars.table.next_mark = NEVER
         self.ridge = tail.private**2
         self.largest_square = 0.0
-        self.in_fit = self.unsettled = False
-        self._bounds = None
+        self.in_fit = False
         self._together: tuple[Points, np.ndarray, np.ndarray] | None = None
         self._last_block: Any = None
 
     new_store: ClassVar[type[Store]] = Store
     loop: ClassVar[Any] = staticmethod(learn)
-
-    def problems(self) -> int:
-        return self.scalars.table.size
 
     def scales(self) -> np.ndarray:
         """The scale of the coefficients of each problem."""

@@ -59,8 +59,8 @@ class DevicePasses:
     def signed_outputs(
         self, rows: Any, numbers: Any, targets: Any, first: int, lines: Any, weights: Any, out: Any
     ) -> None:
-        here, mine = self.products.here, weights[lines]
-        planes, bias = here(np.ascontiguousarray(mine[:, :-1].T)), here(mine[:, -1].copy())
+        here, chosen = self.products.here, weights[lines]
+        planes, bias = here(np.ascontiguousarray(chosen[:, :-1].T)), here(chosen[:, -1].copy())
         for part, which in self.blocks(numbers):
             outputs = self.taken(which) @ planes
             if self.intercept:
@@ -94,10 +94,10 @@ class DevicePasses:
                 within = xp.minimum(positive, limit)
                 mass, own = counts * within, self.signs[which, first + c] > 0.0
                 losses = mass * (2.0 * positive - within)
-                for side, mine in ((2 * c, own), (2 * c + 1, ~own)):
-                    masses.append(xp.where(mine, mass, 0.0))
+                for side, of_class in ((2 * c, own), (2 * c + 1, ~own)):
+                    masses.append(xp.where(of_class, mass, 0.0))
                     totals[side, 0] += float(masses[-1].sum())
-                    totals[side, 1] += float(xp.where(mine, losses, 0.0).sum())
+                    totals[side, 1] += float(xp.where(of_class, losses, 0.0).sum())
                     totals[side, 2] += float((masses[-1] > 0.0).sum())
             added = host(xp.stack(masses) @ X)
             for k, c in enumerate(chosen):

@@ -174,8 +174,30 @@ class SupportModel(Model):
     products: Products  # computes kernel values
     scalars: Scalars
     _width: int
+    _bounds: np.ndarray | None
 
     has_supports = True
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        problems: int,
+        width: int,
+        tail: Tail,
+        kernel: Kernel,
+        products: Products,
+    ) -> None:
+        self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
+        self.tally, self.scalars = new_tally(), blank(Scalars, {"problems": problems})
+        self.scalars.table.next_mark = NEVER  # coefficients make snapshots of vectors unnecessary
+        self._width, self._bounds, self.unsettled = width, None, False
+        self._new_arrays()
+
+    def _new_arrays(self) -> None:
+        """Allocate the arrays of a subclass."""
+
+    def problems(self) -> int:
+        return self.scalars.table.size
 
     def width(self) -> int:
         return self._width
@@ -272,30 +294,13 @@ class KernelModel(SupportModel):
 
     loop = staticmethod(learn)
 
-    def __init__(
-        self,
-        spec: ModelSpec,
-        problems: int,
-        width: int,
-        tail: Tail,
-        kernel: Kernel,
-        products: Products,
-    ) -> None:
-        self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
-        self._width = width
-        self.tally = new_tally()
-        self.scalars = blank(Scalars, {"problems": problems})
-        self.past = np.zeros(problems if spec.average else 0, PAST).view(np.recarray)
-        self.scalars.table.next_mark = NEVER  # coefficients make snapshots of vectors unnecessary
+    def _new_arrays(self) -> None:
+        problems = self.problems()
+        self.past = np.zeros(problems if self.spec.average else 0, PAST).view(np.recarray)
         self.members = np.empty((0, 2), dtype=np.int64)
         self.next_mark = 1
         self.training: KernelFit | None = None
-        self.unsettled = False
-        self._bounds = self.supports = None
-        self._allocate()
-
-    def _allocate(self) -> None:
-        """Allocate the arrays of a subclass."""
+        self.supports = None
 
     def space(self) -> KernelSpace:
         computed, counted = (self.kernel, self.products, self.tail), (self.scalars, self.tally)
@@ -306,9 +311,6 @@ class KernelModel(SupportModel):
     def space_over(self, linear: LinearSpace, places: np.ndarray) -> Any:
         """The space of the compiled loop, given the places of the members."""
         return linear
-
-    def problems(self) -> int:
-        return self.scalars.table.size
 
     # ------------------------------------------------------------------------------------ learning
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
@@ -637,7 +639,8 @@ class PairKernelModel(KernelModel):
 
     bias: Annotated[np.ndarray, Array("problems")]
 
-    def _allocate(self) -> None:
+    def _new_arrays(self) -> None:
+        super()._new_arrays()
         self.bias = np.zeros(self.problems())
         self.members = np.full((self.problems(), 2), NOBODY)
 
