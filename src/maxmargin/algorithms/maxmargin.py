@@ -744,7 +744,10 @@ class ExactTrainer:
         tol, steps = self.options.tol, f"{state.n_iter} step{'s' * (state.n_iter > 1)}"
         is_hinge = self.loss == "hinge" and self.options.soft_margin > 0.0
         what = "as optimum over objective" if is_hinge else "of the best margin"
-        advice = f"Increase {limit}, or scale the features: rounding may leave no more to gain."
+        advice = (
+            f"Increase {limit}, or center and scale the features: rounding may leave no more to "
+            "gain."
+        )
         if self.options.soft_margin == 0.0 and certificate.margin <= 0.0:
             advice = f"Increase {limit}, or use soft_margin > 0 if the rows are not separable."
         return (

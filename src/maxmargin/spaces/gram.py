@@ -190,6 +190,18 @@ def copy_lines(lines, slots, columns, places, out):  # type: ignore[no-untyped-d
 
 
 @Compiled
+def compress(matrix, kept, out):  # type: ignore[no-untyped-def]
+    """The upper triangle of ``matrix[kept][:, kept]`` in ``out``, line by line.
+
+    ``out`` may be the memory of the matrix: as ``kept`` is in ascending order, nothing is
+    overwritten before it is read.
+    """
+    for r in range(kept.size):
+        for k in range(r, kept.size):
+            out[r * kept.size + k] = matrix[kept[r], kept[k]]
+
+
+@Compiled
 def complete_lines(lines, kept, numbers, values, others, out):  # type: ignore[no-untyped-def]
     """Fill the lines of the rows ``numbers``, by symmetry from ``lines`` of the rows ``kept``.
 
