@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import (
-    check_arguments,
+    bound,
     check_factors,
     quotient,
     squared_ratio,
@@ -111,7 +111,7 @@ class Perceptron(OnlineClassifier):
         return PerceptronRule(float(self.margin), float(self.rate), p - 1.0)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates(
         radius: float,
         margin: float,
@@ -158,7 +158,7 @@ class Perceptron(OnlineClassifier):
         return rows + quotient(2.0 * spread * threshold, rate * f_min * margin * margin)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_norm(
         radius: float,
         margin: float,
@@ -178,7 +178,7 @@ class Perceptron(OnlineClassifier):
         return quotient(_growth(radius, threshold, rate, p, f_max), rate * f_min * margin)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def stepwise_from(
         radius: float,
         margin: float,
@@ -200,7 +200,7 @@ class Perceptron(OnlineClassifier):
         return turning + quotient(threshold, rate * f_min * margin * margin)
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def margin_fraction(
         radius: float,
         *,
