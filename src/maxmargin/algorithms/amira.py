@@ -185,7 +185,7 @@ class AMIRA(OnlineClassifier):
 
         R and gamma are those of the p-norm. Proof for p > 2 in ``docs/theory.md``.
         """
-        return (p - 1.0) * quotient(2.0 - epsilon, epsilon) * squared_ratio(radius, margin)
+        return (p - 1.0) * (2.0 - epsilon) / epsilon * squared_ratio(radius, margin)
 
     @staticmethod
     @bound()
@@ -229,7 +229,7 @@ class AMIRA(OnlineClassifier):
             return math.inf
         losses = _relative_losses(squared_losses, smallest, k)
         square = (radius / margin) * (radius / margin)
-        return quotient(square * _largest_growth(epsilon, losses), epsilon)
+        return square * _largest_growth(epsilon, losses) / epsilon
 
     @staticmethod
     @bound()
@@ -280,7 +280,7 @@ def _relative_losses(squared_losses: float, smallest: float, k: int | None) -> f
     if squared_losses == 0.0:
         return 0.0
     rivals = 1.0 if k is None else 1.0 + 1.0 / k
-    return quotient(squared_losses, smallest * smallest * rivals)
+    return squared_losses / (smallest * smallest * rivals)
 
 
 def _largest_growth(epsilon: float, losses: float) -> float:

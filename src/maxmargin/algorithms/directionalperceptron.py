@@ -258,7 +258,7 @@ class DirectionalPerceptron(OnlineClassifier):
         stride = rate * f_max * radius / beta
         gap, bend = (margin - beta) / radius, 1.0 + 2.0 * beta / radius
         gain = gap * stride - 0.5 * bend * stride**2 - 0.5 * stride**3
-        return quotient(quotient(f_max, f_min), gain)
+        return quotient(f_max, f_min * gain)
 
     @staticmethod
     @bound(nothing=0.0)
@@ -269,7 +269,7 @@ class DirectionalPerceptron(OnlineClassifier):
         """
         if not _reaches(beta, radius, margin):
             return 0.0
-        return quotient((margin - beta) * beta, f_max * (radius**2 + 2.0 * beta * radius))
+        return (margin - beta) * beta / (f_max * (radius**2 + 2.0 * beta * radius))
 
     @staticmethod
     @bound()
@@ -281,7 +281,7 @@ class DirectionalPerceptron(OnlineClassifier):
         if beta == 0.0 or not _reaches(beta, radius, margin):
             return math.inf
         gap, bend = (margin - beta) / radius, 1.0 + 2.0 * beta / radius
-        return 2.0 * quotient(f_max, f_min) / gap**2 * bend / (1.0 - gap / bend**2)
+        return 2.0 * f_max / f_min / gap**2 * bend / (1.0 - gap / bend**2)
 
     @staticmethod
     @bound()

@@ -153,9 +153,9 @@ class Perceptron(OnlineClassifier):
         square = squared_ratio(radius, margin)
         if square == math.inf:
             return math.inf
-        spread = quotient(f_max, f_min)
+        spread = f_max / f_min
         rows = (p - 1.0) * spread * spread * square
-        return rows + quotient(2.0 * spread * threshold, rate * f_min * margin * margin)
+        return rows + 2.0 * spread * threshold / (rate * f_min * margin * margin)
 
     @staticmethod
     @bound()
@@ -196,8 +196,8 @@ class Perceptron(OnlineClassifier):
         square = squared_ratio(radius, margin)
         if square == math.inf:
             return math.inf
-        turning = 0.5 * quotient(f_max, f_min) * (square - 1.0)
-        return turning + quotient(threshold, rate * f_min * margin * margin)
+        turning = 0.5 * f_max / f_min * (square - 1.0)
+        return turning + threshold / (rate * f_min * margin * margin)
 
     @staticmethod
     @bound(nothing=0.0)

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import bound, quotient, squared_ratio
+from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule, updates_below_2
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
@@ -158,7 +158,7 @@ class PUMMA(OnlineClassifier):
         square = squared_ratio(distortion * diameter, margin, least=2.0)
         if p < 2.0:
             return updates_below_2(0.5 * delta, 0.25 * square, p)
-        return 1.0 + quotient((p - 1.0) * (square - 4.0), delta * delta)
+        return 1.0 + (p - 1.0) * (square - 4.0) / (delta * delta)
 
     @staticmethod
     @bound(nothing=0.0)

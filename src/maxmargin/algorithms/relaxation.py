@@ -14,7 +14,6 @@ from maxmargin.algorithms.bound_arguments import (
     POSITIVE,
     bound,
     check_factors,
-    quotient,
     squared_ratio,
 )
 from maxmargin.core.rule import rule
@@ -149,7 +148,7 @@ class Relaxation(OnlineClassifier):
         _check_target(threshold, target)
         least, largest = _rates(rate, f_min, f_max)
         growth = largest * target + (2.0 - largest) * threshold
-        return squared_ratio(radius, margin) * quotient(growth, least * (target - threshold))
+        return squared_ratio(radius, margin) * growth / (least * (target - threshold))
 
     @staticmethod
     @bound(rate=RATES)
@@ -162,7 +161,7 @@ class Relaxation(OnlineClassifier):
         `max_updates`, and far above it where norms differ. Infinite for ``b_u = b``.
         """
         _check_target(threshold, target)
-        ratio = quotient(radius * target, (target - threshold) * smallest)
+        ratio = radius * target / ((target - threshold) * smallest)
         return squared_ratio(radius, margin) * ratio * ratio / (rate * (2.0 - rate))
 
     @staticmethod

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import bound, quotient, squared_ratio
+from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
@@ -131,7 +131,7 @@ class ROMMA(OnlineClassifier):
         square = squared_ratio(radius, margin)
         if p < 2.0:
             return updates_below_2(delta, square, p)
-        return 1.0 + quotient((p - 1.0) * (square - 1.0), delta * delta)
+        return 1.0 + (p - 1.0) * (square - 1.0) / (delta * delta)
 
     @staticmethod
     @bound(nothing=0.0)
