@@ -20,6 +20,7 @@ from maxmargin.core import newton_passes
 from maxmargin.datasets import load_usps
 from maxmargin.models import kernel_newton
 from maxmargin.models.kernel_model import variance
+from maxmargin.training.protocol import trainer_of
 
 LONG = np.longdouble
 LOSSES = ["squared_hinge", "hinge"]
@@ -124,7 +125,7 @@ def test_systems_in_float32_are_not_copied_to_float64():
     """Memory beyond the lines that are kept is that of one system, and what is chosen of it."""
     random = np.random.default_rng(0)
     X, y = random.normal(size=(700, 4)), random.integers(0, 2, 700)
-    trainer = MaxMargin(kernel="rbf", gamma=1.0, soft_margin=0.1)._new_trainer()
+    trainer = trainer_of(MaxMargin(kernel="rbf", gamma=1.0, soft_margin=0.1))
     newton = kernel_newton.KernelNewton(trainer._task(trainer._problem(X, y, None)))
     assert newton.is_narrow
     newton._begin(None)

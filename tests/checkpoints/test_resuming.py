@@ -29,6 +29,7 @@ from maxmargin import (
     AMIRA,
     NOCA,
     PUMMA,
+    AutoMargin,
     Forgetron,
     Perceptron,
     RandomBudgetPerceptron,
@@ -77,6 +78,19 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
         assert saved_bytes(clf, tmp_path) == expected, after
 
 
+@pytest.mark.parametrize("learner", [AutoMargin(), AMIRA(), NOCA()], ids=label)
+def test_prediction_sets_go_on_to_the_bit(learner, data, tmp_path):
+    """In the only pass that they allow."""
+    learner = clone(learner).set_params(coverage=0.8)
+    whole = clone(learner).fit_stream(opened(data))
+    assert whole.coverage_.rows == ROWS
+    for after in (1, len(list(opened(data).blocks())) - 1):
+        checkpoint = tmp_path / f"checkpoint {after}"
+        stopped(learner, opened(data), after, checkpoint, passes=1)
+        clf = resumed(learner, opened(data), checkpoint, passes=1)
+        assert saved_bytes(clf, tmp_path) == saved_bytes(whole, tmp_path)
+
+
 @pytest.fixture
 def sigint():
     """Lets a test say what is done on Ctrl-C, which the tests themselves may have been told."""
@@ -117,7 +131,7 @@ def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch, sigint
     assert signal.getsignal(signal.SIGINT) is handler
     first = next(iter(opened(data).blocks()))
     found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
-    assert found.reached.position == first.end
+    assert found.progress.position == first.end
     assert found.place() == f"row {first.end.row} of pass 1"
     assert saved_bytes(found.learner, tmp_path) == saved_bytes(clf, tmp_path)
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
@@ -149,7 +163,7 @@ def test_ctrl_c_in_a_finalizer_is_not_lost(data, tmp_path, monkeypatch, sigint, 
         assert sys.unraisablehook is hook
     assert capfd.readouterr().err == ""
     found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
-    assert found.reached.position == next(iter(opened(data).blocks())).end
+    assert found.progress.position == next(iter(opened(data).blocks())).end
 
 
 @pytest.mark.parametrize("every", [1, 13, 30, 10**6, None])
@@ -477,7 +491,7 @@ def test_other_ways_to_read_are_refused(tmp_path):
         streams.open(table, label="one", columns=["a"]),
         streams.open(table, label="one", vocabulary={"other": ["n"]}),
     ):
-        with pytest.raises(streams.StreamError, match="read otherwise before"):
+        with pytest.raises(streams.StreamError, match="read differently before"):
             AMIRA().fit_stream(other, checkpoint=checkpoint, passes=2)
     with pytest.raises(ValueError, match="made for the classes"):
         AMIRA().fit_stream(first, classes=["n", "y", "z"], checkpoint=checkpoint, passes=2)
@@ -486,7 +500,7 @@ def test_other_ways_to_read_are_refused(tmp_path):
 @pytest.mark.parametrize("options", [{"zero_based": True}, {"n_features": 50}])
 def test_other_ways_to_read_svmlight_are_refused(options, data, tmp_path):
     AMIRA().fit_stream(data, checkpoint=tmp_path / "c")
-    with pytest.raises(streams.StreamError, match="read otherwise before"):
+    with pytest.raises(streams.StreamError, match="read differently before"):
         AMIRA().fit_stream(streams.open(data, **options), checkpoint=tmp_path / "c", passes=2)
 
 

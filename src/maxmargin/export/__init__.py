@@ -10,50 +10,47 @@ from maxmargin.export.graph import Graph
 from maxmargin.export.model_nodes import outputs
 from maxmargin.export.recipe_nodes import features
 from maxmargin.training.calibration import LARGEST, Sigmoids
-from maxmargin.training.decision import Decision, decision_of
+from maxmargin.training.outputs import Decision, decision_of
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
 def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
-    """Convert a fitted learner to an ONNX model, which predicts without this library.
+    """Convert a fitted learner to an ONNX model.
 
     Inputs:
 
-    - ``X``, of shape (N, n_features), or the raw columns that a recipe prepares, each an input of
-      its own with its name and the shape (N, 1): numbers of `dtype`, NaN where one is missing, and
-      categories as strings, without blanks around them, "" where one is missing.
+    - ``X``, of shape (N, n_features), or the raw columns of a recipe, each an input with its name
+      and the shape (N, 1): numbers of `dtype`, NaN if missing, and categories as strings without
+      surrounding blanks, "" if missing.
 
     Outputs:
 
-    - ``label``, of shape (N,): what `predict` says. Strings if labels are such, else int64 (False
-      and True are 0 and 1). Where rows can have several labels, of shape (N, n_labels): 0 and 1;
-    - ``scores``: what `decision_function` says, of shape (N,) for two classes, else one column for
-      each. Of `dtype`;
-    - ``probabilities``, of shape (N, n_classes): what `predict_proba` says, where there is one
-      (with ``calibration="online"``, and from `NOCA`). Of `dtype`.
+    - ``label``: as `predict`, of shape (N,), strings or int64 (False and True are 0 and 1); of
+      shape (N, n_labels), 0 and 1, if rows can have several labels;
+    - ``scores``: as `decision_function`, of shape (N,) for two classes, else (N, n_classes);
+    - ``probabilities``: as `predict_proba`, of shape (N, n_classes), with
+      ``calibration="online"`` and of `NOCA`.
 
-    The number of rows N is free. All is computed in double precision, whatever the inputs are. The
-    graph has IR version 8 and opset 15 (and 2 of ai.onnx.ml if there are categories), which
-    onnxruntime reads from version 1.10 on.
+    Everything is computed in double precision. The graph has IR version 8 and opset 15 (and 2 of
+    ai.onnx.ml if there are categories), which onnxruntime reads from version 1.10 on.
 
     Parameters
     ----------
     clf : estimator
         A fitted learner of this library. For a pipeline of scikit-learn, see `docs/deploy.md`.
     dtype : {"float64", "float32"}, default="float64"
-        Of numbers in inputs, scores and probabilities.
+        Type of numbers in inputs, scores and probabilities.
 
     Returns
     -------
     onnx.ModelProto
-        To be written by ``onnx.save(model, path)``, or ``model.SerializeToString()``.
 
     Notes
     -----
-    What `predict` refuses, a graph cannot: NaN where no recipe fills it gives scores that are NaN.
-    A row whose score is 0 but for rounding may get the other label. A kernel that is a Python
-    function, and dates, words and hashes of a recipe, have no such form: an error names them.
+    A graph does not check its inputs: NaN gives scores that are NaN, unless a recipe imputes it. A
+    score that is 0 up to rounding may get the other label. Kernels that are Python functions, and
+    dates, words and hashes of a recipe, cannot be exported: an error names them.
 
     Examples
     --------
@@ -104,7 +101,7 @@ def _label(graph: Graph, decision: Decision, scores: str) -> tuple[Any, str]:
 
 
 def _labels(classes: np.ndarray) -> np.ndarray:
-    """The classes as ONNX has labels: whole numbers or strings."""
+    """The classes as labels of ONNX: integers or strings."""
     if all(isinstance(label, str) for label in classes.tolist()):
         return classes.astype(object)
     try:
