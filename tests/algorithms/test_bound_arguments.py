@@ -2,12 +2,25 @@
 
 import inspect
 import math
+import random
 import re
 
+import numpy as np
 import pytest
 
 import maxmargin
-from maxmargin import AMIRA, PUMMA, DirectionalPerceptron, Forgetron, Perceptron, Relaxation
+from maxmargin import (
+    AMIRA,
+    NOCA,
+    NORMA,
+    PUMMA,
+    DirectionalPerceptron,
+    FixedShare,
+    Forgetron,
+    Perceptron,
+    Relaxation,
+    TrackingALMA,
+)
 from maxmargin.algorithms.bound_arguments import ARGUMENTS
 
 # Arguments that are possible together, for all theorems.
@@ -70,6 +83,13 @@ THEOREMS = {
     for name, kind in vars(getattr(maxmargin, learner)).items()
     if isinstance(kind, staticmethod)
 }
+# What `test_numbers_of_any_size` draws from.
+SIZES = {
+    float: (0.0, 1e-300, 1e-160, 1e-9, 0.1, 0.5, 1.0, 2.0, 1e9, 1e160, 1e300, -1.0),
+    int: (0, 1, 2, 10, 10**6, 10**15, -1),
+    bool: (False, True),
+}
+EXPONENTS = (1.1, 2.0, 3.0, 50.0, 1000.0)
 # These are no bounds from above.
 FLOORS = re.compile("margin_fraction|critical_rate|best_rate")
 
@@ -106,6 +126,29 @@ def test_edges_are_numbers_or_errors_by_name(theorem):
                 assert found >= 0.0
 
 
+@pytest.mark.unsampled
+@pytest.mark.parametrize("theorem", THEOREMS.values(), ids=THEOREMS)
+def test_numbers_of_any_size(theorem):
+    """Squares may overflow, and differences of what overflows are NaN."""
+    names, draw = possible(theorem), random.Random(0)
+    for _ in range(1000):
+        arguments = dict(names)
+        for name in draw.sample(list(names), draw.randint(1, len(names))):
+            arguments[name] = draw.choice(SIZES[type(names[name])] if name != "p" else EXPONENTS)
+        found, said = called(theorem, arguments)
+        if said:
+            assert any(f"'{each}' " in said for each in names), said
+        else:
+            assert type(found) is float
+            assert found >= 0.0, arguments
+
+
+def test_numbers_of_numpy_overflow_without_a_warning():
+    huge = np.float64(1e200)
+    assert Perceptron.max_updates(huge, np.float64(1e-200)) == math.inf
+    assert NORMA.mistake_bound(huge, huge, np.float64(1.0), 10) == math.inf
+
+
 @pytest.mark.parametrize("theorem", THEOREMS.values(), ids=THEOREMS)
 def test_no_margin_no_promise(theorem):
     names = possible(theorem)
@@ -115,6 +158,10 @@ def test_no_margin_no_promise(theorem):
         found, said = called(theorem, names | {"margin": margin})
         expected = 0.0 if FLOORS.fullmatch(theorem.__name__) else math.inf
         assert found == expected, said
+
+
+# With these losses margins are at most 3, and 2.1 in ten trials.
+MOVING = {"radius": 2.0, "norm": 1.0, "losses": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -129,6 +176,10 @@ def test_no_margin_no_promise(theorem):
             {"beta": 1.0, "radius": 2.0, "margin": 0.5},
         ),
         (DirectionalPerceptron.stepwise_from, {"beta": 1.0, "radius": 2.0, "margin": 0.5}),
+        (
+            DirectionalPerceptron.max_updates,
+            {"beta": 0.1, "radius": 2e200, "margin": 0.5, "spread": 1e200},
+        ),
         (
             DirectionalPerceptron.max_updates_fixed,
             {"beta": 1.0, "rate": 0.1, "radius": 2.0, "margin": 0.5},
@@ -150,8 +201,24 @@ def test_nothing_is_promised(bound, names):
         (PUMMA.max_updates, {"delta": 0.1, "diameter": 1.0, "margin": 1.0}, "margin"),
         (PUMMA.max_updates, {"delta": -0.1, "diameter": 1.0, "margin": 0.1}, "delta"),
         (Relaxation.margin_fraction, {"threshold": 1.0, "target": 0.5, "rate": 1.0}, "target"),
+        (NORMA.mistake_bound, {**MOVING, "trials": 10, "margin": 2.2}, "margin"),
+        (TrackingALMA.mistake_bound, {**MOVING, "margin": 3.1}, "margin"),
+        (FixedShare.tracking_bound, {**MOVING, "trials": 10, "margin": 2.2}, "margin"),
+        (
+            TrackingALMA.loss_bound,
+            {**MOVING, "margin": 0.5, "threshold": 0.1, "rate": 0.1, "margin_errors": 100},
+            "margin_errors",
+        ),
     ],
 )
 def test_what_cannot_be_is_named(bound, names, name):
     with pytest.raises(ValueError, match=f"'{name}' parameter"):
         bound(**names)
+
+
+def test_edges_by_hand():
+    assert NOCA.max_founding_errors(1e-300, rho=1e300, tau=0.1) == pytest.approx(600.0)
+    # Weights below 1 leave the rate as it is.
+    arguments = {"threshold": 1.0, "target": 1.5, "rate": 0.5}
+    light = Relaxation.margin_fraction(**arguments, f_max=0.5)
+    assert light == Relaxation.margin_fraction(**arguments) == pytest.approx(1.0 / 2.25)

@@ -49,7 +49,7 @@ def test_by_hand():
 def test_rate_balances_the_step_and_the_length(margin, losses, length, p):
     """The proof of Theorem 1 bounds the errors by ``K/(mu - z) + S/(2 alpha (mu - z))``, where
     ``z = alpha (p - 1) X^2 / 2``. At the rate chosen, z is the gap, and that is the bound."""
-    comparison = Comparison(3.0, margin, losses, p, length)
+    comparison = Comparison(3.0, 1.0, margin, losses, p, length)
     rate, gap = comparison.rate(), comparison.gap()
     assert rate * (p - 1) * 9 / 2 == pytest.approx(gap)
     value = (losses + length / (2 * rate)) / (margin - gap)

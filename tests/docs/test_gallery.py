@@ -127,6 +127,8 @@ def plot_pumma(facts):
     assert np.all(plain < romma)
     assert np.all(log[:2] < plain[:2])
     assert log[-1] > plain[-1]
+    plain, fewer, fewest = facts["used"].values()
+    assert plain > fewer > fewest
 
 
 @claims

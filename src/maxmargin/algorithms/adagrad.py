@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.diagonal_learner import DiagonalLearner
 from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.core.rule import Trial, rule
@@ -129,7 +129,7 @@ class AdaGrad(DiagonalLearner):
         return made
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_regret(rate: float, deviation: float, gradients: float) -> float:
         """``(D**2 / (2 rate) + rate) * gradients``: the losses exceed those of u by at most that.
 

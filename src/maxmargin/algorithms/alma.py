@@ -8,7 +8,7 @@ from numbers import Real
 from typing import NamedTuple
 
 from maxmargin._validation import Interval
-from maxmargin.algorithms.bound_arguments import check_arguments, squared_ratio
+from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
@@ -127,30 +127,28 @@ class ALMA(OnlineClassifier):
         # Its mistakes fall too slowly to show whether rows can be separated.
         if self.B is None and self.C is None:
             trials = plan.options.max_iter * targets.labels.shape[0]
-            share = self._promised_margin(float(self.alpha), model.p, trials)
+            share = _promised_margin(float(self.alpha), model.p, trials)
             plan = plan._replace(promised_margin=share * plan.ceiling)
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 
     @staticmethod
-    def _promised_margin(alpha: float, p: float, trials: int) -> float:
-        """The least margin, of rows of norm at most 1, that takes no more updates than trials."""
-        left = trials - (8.0 / alpha - 4.0)
-        return math.sqrt(2.0 * (p - 1.0) / left) * (2.0 / alpha - 1.0) if left > 0.0 else math.inf
-
-    @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates(alpha: float, margin: float, p: float = 2.0) -> float:
         """``2 (p - 1) / gamma**2 * (2 / alpha - 1)**2 + 8 / alpha - 4``: no more updates.
 
         ``margin`` is the best p-norm margin gamma of the normalised rows.
         """
         square = squared_ratio(1.0, margin)
-        if alpha == 0.0:
-            return math.inf
         return 2.0 * (p - 1.0) * square * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def margin_fraction(alpha: float) -> float:
         """``1 - alpha``: at least this part of the best margin of normalised rows."""
         return 1.0 - alpha
+
+
+def _promised_margin(alpha: float, p: float, trials: int) -> float:
+    """The least margin, of rows of norm at most 1, that takes no more updates than trials."""
+    left = trials - (8.0 / alpha - 4.0)
+    return math.sqrt(2.0 * (p - 1.0) / left) * (2.0 / alpha - 1.0) if left > 0.0 else math.inf

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
+from maxmargin.algorithms.bound_arguments import bound, quotient, squared_ratio
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
@@ -179,16 +179,16 @@ class AMIRA(OnlineClassifier):
         return AMIRARule(float(self.epsilon))
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates(epsilon: float, radius: float, margin: float, p: float = 2.0) -> float:
         """``(p - 1) (2 - epsilon) / epsilon * (R / gamma)**2``: no more updates, ever.
 
         R and gamma are those of the p-norm. Proof for p > 2 in ``docs/theory.md``.
         """
-        return (p - 1.0) * quotient(2.0 - epsilon, epsilon) * squared_ratio(radius, margin)
+        return (p - 1.0) * (2.0 - epsilon) / epsilon * squared_ratio(radius, margin)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates_inseparable(
         epsilon: float,
         radius: float,
@@ -229,10 +229,10 @@ class AMIRA(OnlineClassifier):
             return math.inf
         losses = _relative_losses(squared_losses, smallest, k)
         square = (radius / margin) * (radius / margin)
-        return quotient(square * _largest_growth(epsilon, losses), epsilon)
+        return square * _largest_growth(epsilon, losses) / epsilon
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_mistakes(
         epsilon: float,
         radius: float,
@@ -260,13 +260,13 @@ class AMIRA(OnlineClassifier):
         return ratio * ratio * min(_largest_growth(epsilon, losses), distance * distance)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_norm(epsilon: float, margin: float, p: float = 2.0) -> float:
         """``(2 - epsilon) / gamma``, or ``2 / gamma`` for p > 2: the weights never get longer."""
         return quotient(2.0 - epsilon if p == 2.0 else 2.0, margin)
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def margin_fraction(epsilon: float, p: float = 2.0) -> float:
         """``(1 - epsilon) / (2 - epsilon)``: at least this part of the best margin is reached.
 
@@ -280,7 +280,7 @@ def _relative_losses(squared_losses: float, smallest: float, k: int | None) -> f
     if squared_losses == 0.0:
         return 0.0
     rivals = 1.0 if k is None else 1.0 + 1.0 / k
-    return quotient(squared_losses, smallest * smallest * rivals)
+    return squared_losses / (smallest * smallest * rivals)
 
 
 def _largest_growth(epsilon: float, losses: float) -> float:

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import NamedTuple
 
 from maxmargin._validation import Interval
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.diagonal_learner import DiagonalLearner
 from maxmargin.core.rule import rule
 from maxmargin.estimator.parameters import Facts
@@ -95,7 +95,7 @@ class AROW(DiagonalLearner):
         return AROWRule(float(self.r))
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_mistakes(
         radius: float, norm: float, r: float, deviation: float, comparison: float = 0.0
     ) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.arow import AROWRule
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.algorithms.passiveaggressive import PassiveAggressiveRule
 from maxmargin.core.experts import Bank, ExpertRules, Mixture
@@ -402,7 +402,7 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         raise AttributeError("A mixture is about no hyperplane: it has no certificate.")
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_log_loss(log_loss: float, switches: int, experts: int, trials: int) -> float:
         """Bound on the log loss of a mixture, summed over all trials.
 

@@ -1,15 +1,19 @@
 """What the arguments of theorems can be.
 
-A bound is infinite where nothing is promised: for a margin that is not positive, or a tolerance of
-0. An argument that no rows and no learner can have is a `ValueError` that names it.
+A bound is infinite where nothing is promised: for a margin that is not positive, a tolerance of 0,
+or numbers whose squares overflow. An argument that no rows and no learner can have is a
+`ValueError` that names it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 from maxmargin._validation import Function, Interval, validate_params
 from maxmargin.estimator.parameters import Exponents
@@ -80,9 +84,31 @@ ARGUMENTS: dict[str, list[Any]] = {
 }
 
 
-def check_arguments(**own: list[Any]) -> Callable[[Function], Function]:
-    """Decorates a theorem; ``own`` are constraints on arguments that mean something else there."""
+def validates(**own: list[Any]) -> Callable[[Function], Function]:
+    """Checks arguments; ``own`` are constraints on those that mean something else there."""
     return validate_params(ARGUMENTS | own, prefer_skip_nested_validation=False)
+
+
+def bound(nothing: float = math.inf, **own: list[Any]) -> Callable[[Function], Function]:
+    """Decorates a theorem, which is validated.
+
+    It promises ``nothing`` where its arithmetic overflows, or ends in NaN: infinity for a bound
+    from above, 0 for one from below.
+    """
+
+    def decorate(theorem: Function) -> Function:
+        @wraps(theorem)
+        def safe(*args: Any, **kwargs: Any) -> float:
+            try:
+                with np.errstate(all="ignore"):  # of arguments that are numbers of NumPy
+                    found = float(theorem(*args, **kwargs))
+            except (OverflowError, ZeroDivisionError):
+                return nothing
+            return nothing if math.isnan(found) else found
+
+        return validates(**own)(safe)  # type: ignore[return-value]
+
+    return decorate
 
 
 def squared_ratio(radius: float, margin: float, least: float = 1.0) -> float:

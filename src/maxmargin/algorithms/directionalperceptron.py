@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import (
-    check_arguments,
+    bound,
     check_factors,
     quotient,
     squared_ratio,
@@ -149,7 +149,7 @@ class DirectionalPerceptron(OnlineClassifier):
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def step_spread(beta: float, smallest: float) -> float:
         """F, the largest over the smallest relaxed factor, for rows of norm ``smallest`` or more.
 
@@ -159,7 +159,7 @@ class DirectionalPerceptron(OnlineClassifier):
         return quotient(smallest, smallest - beta)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates(beta: float, radius: float, margin: float, spread: float = 1.0) -> float:
         """Bound (2.45) on the updates with free length; infinite unless ``spread * beta < margin``.
 
@@ -173,7 +173,7 @@ class DirectionalPerceptron(OnlineClassifier):
         return _largest(lambda t: (t - 1.0) / (3.0 + 2.0 * math.log(t - 1.0)) - limit, 2.0)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates_refined(
         beta: float, radius: float, margin: float, spread: float = 1.0
     ) -> float:
@@ -194,7 +194,7 @@ class DirectionalPerceptron(OnlineClassifier):
         return _largest(excess, start + 1.0)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates_after(
         start: int, beta: float, radius: float, margin: float, spread: float = 1.0
     ) -> float:
@@ -216,7 +216,7 @@ class DirectionalPerceptron(OnlineClassifier):
         return _largest(excess, start + 1.0)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def stepwise_from(beta: float, radius: float, margin: float, spread: float = 1.0) -> float:
         """With free length, every update after this many turns w towards the best direction.
 
@@ -227,7 +227,7 @@ class DirectionalPerceptron(OnlineClassifier):
         return 0.5 * spread * (squared_ratio(radius, margin) - 1.0) / (1.0 - beta / margin)
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def critical_rate(beta: float, radius: float, margin: float, f_max: float = 1.0) -> float:
         """With fixed length and a smaller rate, every update turns w towards the best direction.
 
@@ -238,7 +238,7 @@ class DirectionalPerceptron(OnlineClassifier):
         return quotient(2.0 * (margin - beta) * beta, f_max * (radius**2 - margin**2))
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates_fixed(
         beta: float,
         rate: float,
@@ -258,10 +258,10 @@ class DirectionalPerceptron(OnlineClassifier):
         stride = rate * f_max * radius / beta
         gap, bend = (margin - beta) / radius, 1.0 + 2.0 * beta / radius
         gain = gap * stride - 0.5 * bend * stride**2 - 0.5 * stride**3
-        return quotient(quotient(f_max, f_min), gain)
+        return quotient(f_max, f_min * gain)
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def best_rate(beta: float, radius: float, margin: float, f_max: float = 1.0) -> float:
         """The rate for fixed length: ``(gamma - beta) beta / (f_max R**2 (1 + 2 beta / R))``.
 
@@ -269,10 +269,10 @@ class DirectionalPerceptron(OnlineClassifier):
         """
         if not _reaches(beta, radius, margin):
             return 0.0
-        return quotient((margin - beta) * beta, f_max * (radius**2 + 2.0 * beta * radius))
+        return (margin - beta) * beta / (f_max * (radius**2 + 2.0 * beta * radius))
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates_at_best_rate(
         beta: float, radius: float, margin: float, f_min: float = 1.0, f_max: float = 1.0
     ) -> float:
@@ -281,10 +281,10 @@ class DirectionalPerceptron(OnlineClassifier):
         if beta == 0.0 or not _reaches(beta, radius, margin):
             return math.inf
         gap, bend = (margin - beta) / radius, 1.0 + 2.0 * beta / radius
-        return 2.0 * quotient(f_max, f_min) / gap**2 * bend / (1.0 - gap / bend**2)
+        return 2.0 * f_max / f_min / gap**2 * bend / (1.0 - gap / bend**2)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def largest_ratio(radius: float, intercept_scaling: float) -> float:
         """``sqrt(1 + (R / rho)**2)``: the best geometric over the best directional margin, at most.
 
@@ -303,6 +303,8 @@ def _largest(excess: Callable[[float], float], first: float) -> float:
     high = 2.0 * first
     while excess(high) <= 0.0:
         high *= 2.0
+    if high == math.inf:
+        return high
     if excess(first) >= 0.0:
         return first
     from scipy.optimize import brentq  # which takes as long to import as the rest of SciPy

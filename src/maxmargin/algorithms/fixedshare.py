@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from maxmargin._validation import Interval, Options, StrOptions
 from maxmargin.algorithms.amira import AMIRA
-from maxmargin.algorithms.bound_arguments import POSITIVE, check_arguments
+from maxmargin.algorithms.bound_arguments import POSITIVE, bound, validates
 from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.algorithms.movingtargets import Comparison
 from maxmargin.algorithms.norma import NORMA, decaying_length
@@ -194,7 +194,7 @@ class FixedShare(LeadingExperts, OnlineClassifier):
         raise AttributeError("A vote is about no hyperplane: it has no certificate.")
 
     @classmethod
-    @check_arguments(radius=POSITIVE)
+    @validates(radius=POSITIVE)
     def tracking(
         cls, radius: float, trials: int, *, p: float = 2.0, rate: float = 0.5, **parameters: Any
     ) -> FixedShare:
@@ -235,7 +235,7 @@ class FixedShare(LeadingExperts, OnlineClassifier):
         return cls(learners=[*alma, *norma], share=1.0 / (trials + 1), rate=rate)
 
     @staticmethod
-    @check_arguments(radius=POSITIVE, norm=POSITIVE)
+    @bound(radius=POSITIVE, norm=POSITIVE)
     def tracking_bound(
         radius: float,
         norm: float,
@@ -275,21 +275,21 @@ class FixedShare(LeadingExperts, OnlineClassifier):
         if margin <= 0.0:
             return math.inf
         # By theorem 2 for u / B, which is as long as the ball of the experts.
-        moving = Comparison(
-            radius, margin / norm, losses / norm, p, tracking_length(1.0, drift / norm)
-        )
+        length = tracking_length(1.0, drift / norm)
+        moving = Comparison(radius, 1.0, margin / norm, losses / norm, p, length).checked(trials)
         rates, decays = _rates(radius, trials, p), _decays(trials)
         found = [moving.errors_at_rate(each) for each in rates]
         if squared_drift > 0.0 or drift == 0.0:
             for a in decays:  # what such experts predict does not depend on their rate
                 length = decaying_length(norm, trials, drift, squared_drift, a)
-                found.append(Comparison(radius, margin, losses, p, length).errors_below(0.0))
+                known = Comparison(radius, norm, margin, losses, p, length)
+                found.append(known.errors_below(0.0))
         paid = rate * min(found) + math.log(len(rates) + len(decays))
         paid -= (trials - 1) * math.log1p(-1.0 / (trials + 1))
         return paid / _fall(rate)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def mistake_bound(
         mistakes: int, switches: int, experts: int, trials: int, *, share: float, rate: float
     ) -> float:

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import ClassVar
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
@@ -85,7 +85,7 @@ class Forgetron(OnlineClassifier):
         return PerceptronRule(margin=0.0, rate=1.0)
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def max_norm(budget: int) -> float:
         """``sqrt((B + 1) / ln(B + 1)) / 4``: comparison functions may be that long.
 
@@ -94,7 +94,7 @@ class Forgetron(OnlineClassifier):
         return 0.25 * math.sqrt((budget + 1) / math.log(budget + 1)) if budget >= 84 else 0.0
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_mistakes(norm: float, losses: float = 0.0, *, budget: int) -> float:
         """``2 |g|**2 + 4 L``: no more mistakes, for every g that is not longer than `max_norm`.
 

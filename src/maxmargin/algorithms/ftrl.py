@@ -7,7 +7,7 @@ from numbers import Real
 
 from maxmargin._validation import Interval
 from maxmargin.algorithms.adagrad import LogisticDescentRule
-from maxmargin.algorithms.bound_arguments import POSITIVE, check_arguments
+from maxmargin.algorithms.bound_arguments import POSITIVE, bound
 from maxmargin.algorithms.diagonal_learner import DiagonalLearner
 from maxmargin.estimator.parameters import NORMS, Facts
 from maxmargin.models.spec import ModelSpec
@@ -95,7 +95,7 @@ class FTRL(DiagonalLearner):
         return LogisticDescentRule(1.0)
 
     @staticmethod
-    @check_arguments(alpha=POSITIVE)
+    @bound(alpha=POSITIVE)
     def max_regret(
         alpha: float,
         beta: float,

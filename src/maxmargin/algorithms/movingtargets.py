@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from maxmargin.algorithms.bound_arguments import NOT_NEGATIVE, POSITIVE, check_arguments
+from maxmargin.algorithms.bound_arguments import NOT_NEGATIVE, POSITIVE, bound, validates
 
-# These validate the arguments of bounds, which are infinite without a margin, and of `tuned`.
-check_facts = check_arguments(radius=POSITIVE, norm=POSITIVE)
-check_tuning = check_arguments(
+# Bounds are infinite without a margin; `tuned` needs one.
+bound_on_moving_targets = bound(radius=POSITIVE, norm=POSITIVE)
+validates_tuning = validates(
     radius=POSITIVE, norm=POSITIVE, margin=POSITIVE, threshold=[*NOT_NEGATIVE, None]
 )
 
@@ -25,15 +25,26 @@ class Comparison(NamedTuple):
 
     Attributes
     ----------
-    radius, margin, losses, p : X, mu, K and p
+    radius, norm, margin, losses, p : X, B, mu, K and p
     length : S, made of B and of how far the comparison vectors move
     """
 
     radius: float
+    norm: float
     margin: float
     losses: float
     p: float
     length: float
+
+    def checked(self, trials: int = 1) -> Comparison:
+        """Itself; ValueError if each of so many trials costs more than all losses."""
+        largest = self.radius * self.norm + self.losses / trials
+        if self.margin > largest * (1.0 + 1e-9):  # of numbers that were rounded
+            raise ValueError(
+                f"The 'margin' parameter must be at most {largest:g}, which no margin of such rows "
+                f"exceeds, with these losses. Got {self.margin:g} instead."
+            )
+        return self
 
     def curvature(self) -> float:
         return (self.p - 1.0) * self.radius**2
@@ -81,13 +92,16 @@ class Comparison(NamedTuple):
         their number is not known, none is the worst as long as the bracket is not negative.
         """
         gain = self.margin - threshold - 0.5 * rate * self.curvature()
-        if self.margin <= 0.0:
+        if self.margin <= 0.0 or (margin_errors is None and gain < 0.0):
             return math.inf
-        if margin_errors is None:
-            margin_errors = 0
-            if gain < 0.0:
-                return math.inf
-        return self.losses + 0.5 * self.length / rate - margin_errors * gain
+        most = self.losses + 0.5 * self.length / rate
+        bound = most - (margin_errors or 0) * gain
+        if bound < -1e-9 * most:  # of numbers that were rounded
+            raise ValueError(
+                f"The 'margin_errors' parameter must be at most {most / gain:g}, which such a "
+                f"learner never exceeds. Got {margin_errors} instead."
+            )
+        return max(bound, 0.0)
 
 
 def best_gap(margin: float, losses: float, constant: float) -> float:

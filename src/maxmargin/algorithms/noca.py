@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
@@ -474,7 +474,7 @@ class NOCA(Streamable):
 
     # -------------------------------------------------------------------------------- the theorems
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_founding_errors(rho_min: float, *, rho: float = 0.1, tau: float = 0.9) -> float:
         """``log(rho_min / rho) / log(tau)``, section 3.1: no more margin errors found components.
 
@@ -491,10 +491,10 @@ class NOCA(Streamable):
             return math.inf
         if rho <= rho_min:
             return 0.0
-        return math.log(rho_min / rho) / math.log(tau) if tau > 0.0 else 1.0
+        return (math.log(rho_min) - math.log(rho)) / math.log(tau) if tau > 0.0 else 1.0
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_margin_errors(
         norm: float,
         margin: float,
@@ -531,7 +531,7 @@ class NOCA(Streamable):
         return _errors(_peak(width, features), rho, tau, margin, norm**2 + 2.0 * losses)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_margin_errors_reestimated(
         norm: float,
         margin: float,

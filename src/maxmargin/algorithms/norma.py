@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 from maxmargin._validation import Interval
-from maxmargin.algorithms.movingtargets import Comparison, check_facts, check_tuning
+from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targets, validates_tuning
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
@@ -130,7 +130,7 @@ class NORMA(OnlineClassifier):
         return NORMARule(1.0 - self.rate * self.decay, float(self.rate), float(self.margin))
 
     @classmethod
-    @check_tuning
+    @validates_tuning
     def tuned(
         cls,
         radius: float,
@@ -171,14 +171,13 @@ class NORMA(OnlineClassifier):
         **parameters
             Any other parameters of the learner.
         """
-        length = _length(norm, trials, drift, squared_drift)
-        comparison = Comparison(radius, margin, losses, p, length)
+        comparison = _comparison(radius, norm, margin, trials, drift, squared_drift, losses, p)
         rate, rho = comparison.tuned(aggressive, threshold)  # alpha' and rho
         decay = math.sqrt(squared_drift / trials) / (norm * rate)
         return cls(rate=rate / (1.0 + rate * decay), decay=decay, margin=rho, p=p, **parameters)
 
     @staticmethod
-    @check_facts
+    @bound_on_moving_targets
     def mistake_bound(
         radius: float,
         norm: float,
@@ -191,11 +190,11 @@ class NORMA(OnlineClassifier):
         p: float = 2.0,
     ) -> float:
         """Theorem 4: bound on the mistakes of the `tuned` learner, with the same arguments."""
-        length = _length(norm, trials, drift, squared_drift)
-        return Comparison(radius, margin, losses, p, length).errors_below(0.0)
+        comparison = _comparison(radius, norm, margin, trials, drift, squared_drift, losses, p)
+        return comparison.errors_below(0.0)
 
     @staticmethod
-    @check_facts
+    @bound_on_moving_targets
     def margin_error_bound(
         radius: float,
         norm: float,
@@ -212,11 +211,11 @@ class NORMA(OnlineClassifier):
 
         For the learner that is `tuned` for this ``threshold``, with the same arguments.
         """
-        length = _length(norm, trials, drift, squared_drift)
-        return Comparison(radius, margin, losses, p, length).errors_below(threshold)
+        comparison = _comparison(radius, norm, margin, trials, drift, squared_drift, losses, p)
+        return comparison.errors_below(threshold)
 
     @staticmethod
-    @check_facts
+    @bound_on_moving_targets
     def loss_bound(
         radius: float,
         norm: float,
@@ -259,13 +258,24 @@ class NORMA(OnlineClassifier):
             raise ValueError(f"The 'decay' parameter must be below 1 / rate, got {decay}.")
         unshrunk = rate / (1.0 - rate * decay)
         length = decaying_length(norm, trials, drift, squared_drift, unshrunk * decay)
-        comparison = Comparison(radius, margin, losses, p, length)
+        comparison = Comparison(radius, norm, margin, losses, p, length).checked(trials)
         return comparison.losses_below(threshold, unshrunk, margin_errors)
 
 
-def _length(norm: float, trials: int, drift: float, squared_drift: float) -> float:
+def _comparison(
+    radius: float,
+    norm: float,
+    margin: float,
+    trials: int,
+    drift: float,
+    squared_drift: float,
+    losses: float,
+    p: float,
+) -> Comparison:
+    """With the length S of Theorems 3 and 4."""
     _check_drift(trials, drift, squared_drift)
-    return norm**2 + norm * (math.sqrt(trials * squared_drift) + drift)
+    length = norm**2 + norm * (math.sqrt(trials * squared_drift) + drift)
+    return Comparison(radius, norm, margin, losses, p, length).checked(trials)
 
 
 def decaying_length(

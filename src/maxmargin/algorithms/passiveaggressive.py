@@ -8,7 +8,7 @@ from numbers import Real
 from typing import NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
@@ -126,7 +126,7 @@ class PassiveAggressive(OnlineClassifier):
         return PassiveAggressiveRule(cap=math.inf, ridge=0.5 / limit)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_squared_loss(
         radius: float, norm: float, C: float | None = None, comparison: float = 0.0
     ) -> float:
@@ -141,7 +141,7 @@ class PassiveAggressive(OnlineClassifier):
         return (radius**2 + 0.5 / C) * (norm**2 + 2.0 * C * comparison)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_mistakes(radius: float, norm: float, C: float | None, comparison: float = 0.0) -> float:
         """Bound on the mistakes of PA-I and of PA (C=None).
 

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import ClassVar, NamedTuple
 
 from maxmargin._validation import Interval
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
@@ -105,7 +105,7 @@ class Pegasos(OnlineClassifier):
         return PegasosRule(float(self.lambda_), float(ball))
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_regret(lambda_: float, radius: float, trials: int, project: bool = False) -> float:
         """``c (1 + ln T) / (2 lambda T)`` with ``c = 4 R**2``.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import (
-    check_arguments,
+    bound,
     check_factors,
     quotient,
     squared_ratio,
@@ -111,7 +111,7 @@ class Perceptron(OnlineClassifier):
         return PerceptronRule(float(self.margin), float(self.rate), p - 1.0)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_updates(
         radius: float,
         margin: float,
@@ -153,12 +153,12 @@ class Perceptron(OnlineClassifier):
         square = squared_ratio(radius, margin)
         if square == math.inf:
             return math.inf
-        spread = quotient(f_max, f_min)
+        spread = f_max / f_min
         rows = (p - 1.0) * spread * spread * square
-        return rows + quotient(2.0 * spread * threshold, rate * f_min * margin * margin)
+        return rows + 2.0 * spread * threshold / (rate * f_min * margin * margin)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_norm(
         radius: float,
         margin: float,
@@ -178,7 +178,7 @@ class Perceptron(OnlineClassifier):
         return quotient(_growth(radius, threshold, rate, p, f_max), rate * f_min * margin)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def stepwise_from(
         radius: float,
         margin: float,
@@ -196,11 +196,11 @@ class Perceptron(OnlineClassifier):
         square = squared_ratio(radius, margin)
         if square == math.inf:
             return math.inf
-        turning = 0.5 * quotient(f_max, f_min) * (square - 1.0)
-        return turning + quotient(threshold, rate * f_min * margin * margin)
+        turning = 0.5 * f_max / f_min * (square - 1.0)
+        return turning + threshold / (rate * f_min * margin * margin)
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def margin_fraction(
         radius: float,
         *,

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
@@ -129,7 +129,7 @@ class Projectron(OnlineClassifier):
         return replace(super()._spec(), on_full="project", careful=True)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def max_mistakes(norm: float, losses: float = 0.0, *, threshold: float) -> float:
         """``(|g|**2 + 2 L) / (1 - 2 |g| sqrt(threshold))``: no more mistakes, for any g.
 

@@ -8,8 +8,8 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
-from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMA, ROMMARule
+from maxmargin.algorithms.bound_arguments import bound, squared_ratio
+from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule, updates_below_2
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
@@ -143,7 +143,7 @@ class PUMMA(OnlineClassifier):
         return tags
 
     @staticmethod
-    @check_arguments(p=[ALL_EXPONENTS])
+    @bound(p=[ALL_EXPONENTS])
     def max_updates(
         delta: float, diameter: float, margin: float, p: float = 2.0, distortion: float = 1.0
     ) -> float:
@@ -155,19 +155,19 @@ class PUMMA(OnlineClassifier):
         ``diameter`` is the largest distance D of a positive and a negative example, ``margin`` the
         best margin gamma with intercept; if not in the p-norm, c is their `distortion`.
         """
+        square = squared_ratio(distortion * diameter, margin, least=2.0)
         if p < 2.0:
-            return ROMMA.max_updates(0.5 * delta, 0.5 * distortion * diameter, margin, p)
-        excess = squared_ratio(distortion * diameter, margin, least=2.0) - 4.0
-        return 1.0 + quotient((p - 1.0) * excess, delta * delta)
+            return updates_below_2(0.5 * delta, 0.25 * square, p)
+        return 1.0 + (p - 1.0) * (square - 4.0) / (delta * delta)
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def margin_fraction(delta: float, distortion: float = 1.0) -> float:
         """``(1 - delta) / c``: at least this part of the best margin is reached on return."""
         return (1.0 - delta) / distortion
 
     @staticmethod
-    @check_arguments(norm=[Interval(Real, 1, None, closed="both")])
+    @bound(norm=[Interval(Real, 1, None, closed="both")])
     def distortion(p: float, norm: float, features: int) -> float:
         """``c = n**|1/p - 1/r|``, the price of r-norms, 1 <= r <= inf: see ``docs/theory.md``.
 

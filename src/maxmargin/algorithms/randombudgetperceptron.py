@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import ClassVar
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
@@ -84,7 +84,7 @@ class RandomBudgetPerceptron(OnlineClassifier):
         return replace(super()._spec(), on_full="random", lengths=False)
 
     @staticmethod
-    @check_arguments()
+    @bound()
     def expected_mistakes(
         norm: float, losses: float = 0.0, *, budget: int, drift: float = 0.0
     ) -> float:

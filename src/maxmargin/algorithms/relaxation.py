@@ -12,9 +12,8 @@ import numpy as np
 from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import (
     POSITIVE,
-    check_arguments,
+    bound,
     check_factors,
-    quotient,
     squared_ratio,
 )
 from maxmargin.core.rule import rule
@@ -128,7 +127,7 @@ class Relaxation(OnlineClassifier):
         return RelaxationRule(margin, target, float(self.rate))
 
     @staticmethod
-    @check_arguments(rate=RATES, f_max=POSITIVE)
+    @bound(rate=RATES, f_max=POSITIVE)
     def max_updates(
         threshold: float,
         target: float,
@@ -149,10 +148,10 @@ class Relaxation(OnlineClassifier):
         _check_target(threshold, target)
         least, largest = _rates(rate, f_min, f_max)
         growth = largest * target + (2.0 - largest) * threshold
-        return squared_ratio(radius, margin) * quotient(growth, least * (target - threshold))
+        return squared_ratio(radius, margin) * growth / (least * (target - threshold))
 
     @staticmethod
-    @check_arguments(rate=RATES)
+    @bound(rate=RATES)
     def max_updates_paper(
         threshold: float, target: float, rate: float, radius: float, margin: float, smallest: float
     ) -> float:
@@ -162,11 +161,11 @@ class Relaxation(OnlineClassifier):
         `max_updates`, and far above it where norms differ. Infinite for ``b_u = b``.
         """
         _check_target(threshold, target)
-        ratio = quotient(radius * target, (target - threshold) * smallest)
+        ratio = radius * target / ((target - threshold) * smallest)
         return squared_ratio(radius, margin) * ratio * ratio / (rate * (2.0 - rate))
 
     @staticmethod
-    @check_arguments(rate=RATES, f_max=POSITIVE)
+    @bound(nothing=0.0, rate=RATES, f_max=POSITIVE)
     def margin_fraction(
         threshold: float, target: float, rate: float, *, f_max: float = 1.0
     ) -> float:
@@ -175,7 +174,7 @@ class Relaxation(OnlineClassifier):
         With sample weights up to ``f_max`` the rate is that of `max_updates` above the fraction.
         """
         _check_target(threshold, target)
-        _, largest = _rates(rate, 1.0, f_max)
+        _, largest = _rates(rate, min(1.0, f_max), f_max)
         return threshold / (largest * target + (2.0 - largest) * threshold)
 
 

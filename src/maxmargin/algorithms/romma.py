@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
+from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
@@ -122,7 +120,7 @@ class ROMMA(OnlineClassifier):
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     @staticmethod
-    @check_arguments(p=[ALL_EXPONENTS])
+    @bound(p=[ALL_EXPONENTS])
     def max_updates(delta: float, radius: float, margin: float, p: float = 2.0) -> float:
         """``1 + (p - 1) ((R / gamma)**2 - 1) / delta**2``: no more updates, in any passes.
 
@@ -130,16 +128,19 @@ class ROMMA(OnlineClassifier):
         is ``1 + 2**(q - 2) ((R / gamma)**q - 1) / delta**q`` with ``1/p + 1/q = 1``. Proofs in
         ``docs/theory.md``.
         """
+        square = squared_ratio(radius, margin)
         if p < 2.0:
-            q, ratio = p / (p - 1.0), np.sqrt(squared_ratio(radius, margin))
-            with np.errstate(over="ignore"):
-                growth = np.float64(quotient(2.0 * ratio, delta)) ** q
-            return 1.0 + 0.25 * float(growth) * (1.0 - float(ratio**-q)) if delta else math.inf
-        excess = squared_ratio(radius, margin) - 1.0
-        return 1.0 + quotient((p - 1.0) * excess, delta * delta)
+            return updates_below_2(delta, square, p)
+        return 1.0 + (p - 1.0) * (square - 1.0) / (delta * delta)
 
     @staticmethod
-    @check_arguments()
+    @bound(nothing=0.0)
     def margin_fraction(delta: float) -> float:
         """``1 - delta``: at least this part of the best margin is reached on return."""
         return 1.0 - delta
+
+
+def updates_below_2(delta: float, square: float, p: float) -> float:
+    """The bound for p < 2 and ``square = (R / gamma)**2``."""
+    q, ratio = p / (p - 1.0), math.sqrt(square)
+    return 1.0 + 0.25 * (2.0 * ratio / delta) ** q * (1.0 - ratio**-q)

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from maxmargin._validation import Interval
-from maxmargin.algorithms.movingtargets import Comparison, check_facts, check_tuning
+from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targets, validates_tuning
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
@@ -108,7 +108,7 @@ class TrackingALMA(OnlineClassifier):
         return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin), p - 1.0)
 
     @classmethod
-    @check_tuning
+    @validates_tuning
     def tuned(
         cls,
         radius: float,
@@ -144,12 +144,12 @@ class TrackingALMA(OnlineClassifier):
         **parameters
             Any other parameters of the learner.
         """
-        comparison = Comparison(radius, margin, losses, p, tracking_length(norm, drift))
+        comparison = _comparison(radius, norm, margin, drift, losses, p)
         rate, rho = comparison.tuned(aggressive, threshold)
         return cls(rate=rate, radius=norm, margin=rho, p=p, **parameters)
 
     @staticmethod
-    @check_facts
+    @bound_on_moving_targets
     def mistake_bound(
         radius: float,
         norm: float,
@@ -160,10 +160,10 @@ class TrackingALMA(OnlineClassifier):
         p: float = 2.0,
     ) -> float:
         """Theorem 2: bound on the mistakes of the `tuned` learner, with the same arguments."""
-        return Comparison(radius, margin, losses, p, tracking_length(norm, drift)).errors_below(0.0)
+        return _comparison(radius, norm, margin, drift, losses, p).errors_below(0.0)
 
     @staticmethod
-    @check_facts
+    @bound_on_moving_targets
     def margin_error_bound(
         radius: float,
         norm: float,
@@ -178,12 +178,10 @@ class TrackingALMA(OnlineClassifier):
 
         For the learner that is `tuned` for this ``threshold``, with the same arguments.
         """
-        return Comparison(radius, margin, losses, p, tracking_length(norm, drift)).errors_below(
-            threshold
-        )
+        return _comparison(radius, norm, margin, drift, losses, p).errors_below(threshold)
 
     @staticmethod
-    @check_facts
+    @bound_on_moving_targets
     def loss_bound(
         radius: float,
         norm: float,
@@ -217,8 +215,15 @@ class TrackingALMA(OnlineClassifier):
         >>> TrackingALMA.loss_bound(1.0, 4.0, 1.0, threshold=0.5, rate=1.0)
         8.0
         """
-        comparison = Comparison(radius, margin, losses, p, tracking_length(norm, drift))
+        comparison = _comparison(radius, norm, margin, drift, losses, p)
         return comparison.losses_below(threshold, rate, margin_errors)
+
+
+def _comparison(
+    radius: float, norm: float, margin: float, drift: float, losses: float, p: float
+) -> Comparison:
+    length = tracking_length(norm, drift)
+    return Comparison(radius, norm, margin, losses, p, length).checked()
 
 
 def tracking_length(norm: float, drift: float) -> float:
