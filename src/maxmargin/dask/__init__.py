@@ -45,7 +45,7 @@ LARGE_GRAPH = {"distributed.admin.large-graph-warning-threshold": "4 GiB"}
 
 
 class ClusterError(RuntimeError):
-    """There is no cluster to work with, or none any more."""
+    """There is no cluster, or it was lost."""
 
 
 class DaskClassifier(ClassifierMixin, BaseEstimator):
@@ -187,7 +187,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return _lazily(self._fitted(), "predict", X)
 
     def decision_function(self, X: Any) -> Any:
-        """The scores of each row, in the same way; a column for each class if there are more."""
+        """The scores of each row, likewise; one column per class if there are more than two."""
         return _lazily(self._fitted(), "decision_function", X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> float:
@@ -204,7 +204,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return right / rows
 
     def to_local(self) -> Any:
-        """The plain estimator, fitted: it saves, loads and serves as any other."""
+        """The fitted estimator itself, which can be saved, loaded and served as any other."""
         return copy.deepcopy(self._fitted())
 
     def _fitted(self) -> Any:

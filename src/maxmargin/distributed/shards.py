@@ -22,7 +22,7 @@ from maxmargin.training.sample_weights import check_weights
 
 
 class ShardError(ValueError):
-    """A shard that cannot be learned from; the message names it."""
+    """A shard from which nothing can be learned; the message names it."""
 
     @classmethod
     def naming(cls, name: str, error: BaseException) -> ShardError:

@@ -20,40 +20,40 @@ def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
 
     Inputs:
 
-    - ``X``, of shape (N, n_features), or the raw columns that a recipe prepares, each an input of
-      its own with its name and the shape (N, 1): numbers of `dtype`, NaN where one is missing, and
-      categories as strings, without blanks around them, "" where one is missing.
+    - ``X``, of shape (N, n_features), or the raw columns of a recipe, each an input with its name
+      and the shape (N, 1): numbers of `dtype`, NaN if missing, and categories as strings without
+      surrounding blanks, "" if missing.
 
     Outputs:
 
-    - ``label``, of shape (N,): what `predict` says. Strings if labels are such, else int64 (False
-      and True are 0 and 1). Where rows can have several labels, of shape (N, n_labels): 0 and 1;
-    - ``scores``: what `decision_function` says, of shape (N,) for two classes, else one column for
-      each. Of `dtype`;
-    - ``probabilities``, of shape (N, n_classes): what `predict_proba` says, where there is one
-      (with ``calibration="online"``, and from `NOCA`). Of `dtype`.
+    - ``label``, of shape (N,): the result of `predict`, as strings if labels are strings, else as
+      int64 (False and True are 0 and 1); for multilabel targets, of shape (N, n_labels): 0 and 1;
+    - ``scores``: the result of `decision_function`, of shape (N,) for two classes, else with one
+      column per class, as `dtype`;
+    - ``probabilities``, of shape (N, n_classes): the result of `predict_proba`, if the learner has
+      it (with ``calibration="online"``, and for `NOCA`), as `dtype`.
 
-    The number of rows N is free. All is computed in double precision, whatever the inputs are. The
+    The number of rows N is free. All computations are in double precision, whatever the inputs. The
     graph has IR version 8 and opset 15 (and 2 of ai.onnx.ml if there are categories), which
-    onnxruntime reads from version 1.10 on.
+    onnxruntime supports from version 1.10 on.
 
     Parameters
     ----------
     clf : estimator
         A fitted learner of this library. For a pipeline of scikit-learn, see `docs/deploy.md`.
     dtype : {"float64", "float32"}, default="float64"
-        Of numbers in inputs, scores and probabilities.
+        Type of numbers in inputs, scores and probabilities.
 
     Returns
     -------
     onnx.ModelProto
-        To be written by ``onnx.save(model, path)``, or ``model.SerializeToString()``.
+        Write it with ``onnx.save(model, path)`` or ``model.SerializeToString()``.
 
     Notes
     -----
-    What `predict` refuses, a graph cannot: NaN where no recipe fills it gives scores that are NaN.
-    A row whose score is 0 but for rounding may get the other label. A kernel that is a Python
-    function, and dates, words and hashes of a recipe, have no such form: an error names them.
+    A graph cannot refuse rows: NaN that no recipe imputes gives scores that are NaN. A row whose
+    score is 0 up to rounding may get the other label. A kernel that is a Python function, and
+    dates, words and hashes of a recipe, cannot be converted: an error names them.
 
     Examples
     --------

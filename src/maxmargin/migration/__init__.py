@@ -26,17 +26,18 @@ SAME = "fit_intercept", "max_iter", "shuffle", "random_state", "class_weight", "
 def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
     """Convert a fitted scikit-learn linear classifier to a learner that continues from its weights.
 
-    The learner has the same weights and predicts the same, and `partial_fit` goes on from there by
-    its own rule. Certificates are about the rows to come; `certify` is for others.
+    The learner has the same weights and predictions, and `partial_fit` continues from them with the
+    learner's own rule. Its certificates concern the rows learned afterwards; use `certify` for
+    other rows.
 
     Parameters
     ----------
     clf : estimator
-        Fitted: `Perceptron` becomes `Perceptron`; `PassiveAggressiveClassifier`, and
+        A fitted classifier. `Perceptron` becomes `Perceptron`; `PassiveAggressiveClassifier`, and
         `SGDClassifier` with ``learning_rate="pa1"`` or ``"pa2"``, become `PassiveAggressive`; with
         the hinge loss, `SGDClassifier` becomes `Pegasos`, or `NORMA` if its rate is constant.
-        Several classes are one-vs-rest, as there. Other losses and penalties, averaged weights and
-        other classifiers are refused.
+        Several classes are learned one-vs-rest, as in scikit-learn. Other losses and penalties,
+        averaged weights and other classifiers are refused.
 
     Returns
     -------

@@ -36,19 +36,19 @@ __all__ = [
 def save(clf: BaseEstimator, path: StrPath) -> None:
     """Write a learner, or a pipeline that ends with one, to a file.
 
-    `load` gives it back as it is, to the bit.
+    `load` restores it, to the bit.
 
-    The file takes its place when it is complete: on any error the old one stays as it was, and
-    otherwise it hands on its permissions. A link stays a link: what it points at is replaced, or
-    made if it is not there. Saving the same learner twice gives the same bytes.
+    An existing file is replaced only when the new one is complete, and its permissions are kept; on
+    any error it remains unchanged. A link stays a link: its target is replaced or created. Saving
+    the same learner twice gives the same bytes.
 
     Parameters
     ----------
     clf : estimator
-        Any learner of this library, fitted or not. Or a pipeline of scikit-learn whose last step
-        is one, after steps of the classes StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
-        and Normalizer of scikit-learn, and `maxmargin.streams.Recipe`. Other steps, and parameters
-        that are code, such as a kernel of your own, cannot be saved: TypeError names them.
+        Any learner of this library, fitted or not, or a scikit-learn pipeline that ends with one,
+        after steps of scikit-learn's classes StandardScaler, MinMaxScaler, MaxAbsScaler,
+        RobustScaler and Normalizer or of `maxmargin.streams.Recipe`. Other steps, and parameters
+        that are code, such as a kernel function, cannot be saved: a TypeError names them.
     path : str or path-like
 
     Examples
@@ -71,13 +71,13 @@ def save(clf: BaseEstimator, path: StrPath) -> None:
 
 
 def load(path: StrPath) -> Any:
-    """Load a learner, or a pipeline, that `save` has written.
+    """Load a learner or a pipeline written by `save`.
 
-    Nothing in the file is ever executed. A file that is damaged, made by something else, or not
-    consistent raises `ModelFileError`. If the steps of a pipeline were saved with another version
-    of scikit-learn, there is a warning of its class ``InconsistentVersionWarning``.
+    No code from the file is executed. A file that is damaged, inconsistent or not a model file
+    raises `ModelFileError`. If the steps of a pipeline were saved with another version of
+    scikit-learn, its ``InconsistentVersionWarning`` is issued.
 
-    Learning that goes on with it gives what it would have given without the file, to the bit.
+    The loaded learner continues learning exactly as the saved one would, to the bit.
     """
     content = read_file(path, "model")
     with explained(path):

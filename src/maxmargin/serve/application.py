@@ -73,27 +73,26 @@ def create_app(
 ) -> Application:
     """Create an ASGI application that serves learning models, and can be mounted in others.
 
-    Its threads begin at once, and end by `Application.close`, which servers call when they stop; an
-    application that it is mounted in has to call it. It serves in the process that made it: one
-    that is forked later, as workers of ``gunicorn --preload`` are, is told so.
+    Its threads start at once and end with `Application.close`, which servers call when they stop;
+    an application that mounts it must call it. It serves only in the process that created it: in a
+    process forked later, such as a worker of ``gunicorn --preload``, it raises an error.
 
     Parameters
     ----------
     data : path
         The folder with the logs and snapshots of all models.
     models : dict of str to learner, default=None
-        What to begin with, by names: learners that know something, or, with ``classes``, new ones.
-        By default all models that the folder knows.
+        Learners by name, fitted or, with ``classes``, new. Default: all models in the folder.
     classes : array, default=None
-        All labels, for learners that begin with nothing.
+        All labels, for new learners.
     token : str, default=None
-        What requests must bring as ``Authorization: Bearer TOKEN``.
+        The token that requests must send as ``Authorization: Bearer TOKEN``.
     hosts : collection of str, default=("127.0.0.1", "localhost", "::1")
-        Without a token, names by which the server may be called; None for any.
+        Host names accepted without a token; None for any.
     keep_log : bool, default=False
         Keep all events, for `maxmargin replay`.
     shadows : dict of str to (algorithm, parameters), default=None
-        Learners that learn along with each model.
+        Shadows of each model.
     limits : Limits, default=None
 
     Examples
@@ -135,14 +134,14 @@ class Application:
         models.start()
 
     def stop(self) -> None:
-        """Take no more events; to be called when a server is told to stop."""
+        """Accept no more events; call it when a server is asked to stop."""
         if self._is_forked():  # the models are those of the other process
             return
         self.models.stop()
         self.stopping.set()
 
     def close(self) -> None:
-        """Finish what has come, and write snapshots."""
+        """Finish accepted requests, and write snapshots."""
         if self._is_forked():
             return
         self.stop()
@@ -153,7 +152,7 @@ class Application:
         return os.getpid() != self._process
 
     def wait(self, seconds: float) -> None:
-        """Until all logs are replayed, but not longer than that."""
+        """Wait until all logs are replayed, at most this long."""
         until = time.monotonic() + seconds
         for service in self.services.values():
             service.recovered.wait(max(0.0, until - time.monotonic()))

@@ -27,7 +27,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 NumberRow = Annotated[list[float | bool], Meta(min_length=1)]
 Row = Annotated[
     dict[str, int | float | str | bool | None] | NumberRow,
-    Meta(description="Values by the names of columns, or all numbers in order."),
+    Meta(description="Values by column name, or a list of all numbers."),
 ]
 Rows = Annotated[list[Row], Meta(min_length=1)]
 Label = Annotated[int | float | str | bool, Meta(description="One of the model's classes.")]
@@ -36,7 +36,7 @@ Id = Annotated[
     str,
     Meta(
         min_length=1,
-        description="An event is learned once per id. At most 128 characters by default.",
+        description="Events with the same id are learned once. At most 128 characters by default.",
     ),
 ]
 WithScores = Annotated[bool, Meta(description="Return the score of each class, too.")]
@@ -110,7 +110,7 @@ class LabelRows(Body):
 
 
 class AddShadow(Body):
-    """A learner that learns along without answering."""
+    """A learner that learns from the same events without answering requests."""
 
     name: Name
     algorithm: Annotated[str, Meta(examples=list(ALGORITHMS))]
@@ -134,7 +134,9 @@ class Learned(TypedDict):
     """One event, of one or many rows."""
 
     learned: LearnedCount
-    duplicate: Annotated[bool, Meta(description="Was an event with this id learned before?")]
+    duplicate: Annotated[
+        bool, Meta(description="Whether an event with this id was learned before.")
+    ]
     sequence: Sequence
 
 
@@ -147,7 +149,7 @@ class LearnedEach(TypedDict):
 
 
 class Prediction(msgspec.Struct):
-    """The class of one row; scores, probabilities, set and id if they were asked for."""
+    """The class of one row; scores, probabilities, set and id if requested."""
 
     prediction: Label
     scores: dict[str, float] | UnsetType = UNSET
@@ -174,7 +176,7 @@ class Changed(TypedDict):
 
 
 class Health(TypedDict):
-    """The server takes events."""
+    """The server accepts events."""
 
     status: Literal["ok"]
 
@@ -186,7 +188,7 @@ class Error(TypedDict):
 
 
 class Quantiles(TypedDict):
-    """Of the last 2000 requests."""
+    """Percentiles over the last 2000 requests."""
 
     p50: Number
     p99: Number
@@ -211,23 +213,25 @@ class Drift(TypedDict):
     """The search for changes in the rows."""
 
     delta: Annotated[
-        float, Meta(description="Any alarm is as likely at most if rows are exchangeable.")
+        float, Meta(description="Upper bound on the probability of any alarm on exchangeable rows.")
     ]
     evidence: Annotated[
         Number, Meta(description="Wealth of a gambler who bets on a change, 1 at first.")
     ]
     limit: Annotated[float, Meta(description="The evidence that raises the next alarm.")]
     alarms: Annotated[
-        list[Count], Meta(max_length=100, description="The rows that raised the last ones.")
+        list[Count], Meta(max_length=100, description="The rows that raised the last alarms.")
     ]
 
 
 class Coverage(TypedDict):
-    """How often prediction sets had the label, just before each row is learned."""
+    """The share of prediction sets, made just before each row is learned, with the label."""
 
     target: float
     observed: Number
-    bound: Annotated[Number, Meta(description="On the difference of the two, on any stream.")]
+    bound: Annotated[
+        Number, Meta(description="Upper bound on the difference of the two, on any stream.")
+    ]
     rows: Count
     mean_size: Annotated[Number, Meta(description="Mean number of classes in a set.")]
 
@@ -236,7 +240,7 @@ LargestWeight = TypedDict("LargestWeight", {"name": str, "class": Label, "weight
 
 
 class Scores(TypedDict):
-    """Of predictions made just before each row is learned."""
+    """Scores of predictions made just before each row is learned."""
 
     progressive_accuracy: Annotated[Number, Meta(description="Over all rows.")]
     recent_progressive_accuracy: Annotated[Number, Meta(description="Over the last 1000 rows.")]
@@ -280,7 +284,7 @@ class Models(TypedDict):
 
 
 class State(Scores):
-    """What is known of a model; null where nothing is known yet."""
+    """The state of a model; values that are not known yet are null."""
 
     name: str
     status: Status
@@ -299,9 +303,9 @@ class State(Scores):
     ]
     wrong_answers: Annotated[int, Meta(ge=0, description="Those of them that were wrong.")]
     answer_accuracy: Annotated[
-        Number, Meta(description="Of these predictions as they were served, by any live learner.")
+        Number, Meta(description="Accuracy of these predictions as served, by any live learner.")
     ]
-    recent_answer_accuracy: Annotated[Number, Meta(description="Over the last 1000 of them.")]
+    recent_answer_accuracy: Annotated[Number, Meta(description="The same over the last 1000.")]
     largest_class_share: Number
     events_per_second: Number
     rows_per_second: Number
@@ -313,15 +317,15 @@ class State(Scores):
     uptime_seconds: float
     certificate: Certificate | None
     drift: Drift
-    drift_alarms: Annotated[int, Meta(ge=0, description="All so far.")]
-    coverage: Annotated[Coverage | None, Meta(description="Of a learner with prediction sets.")]
+    drift_alarms: Annotated[int, Meta(ge=0, description="Number of alarms.")]
+    coverage: Annotated[Coverage | None, Meta(description="For learners with prediction sets.")]
     largest_weights: list[LargestWeight]
     learners: list[LearnerState]
     history: Annotated[
         list[tuple[int, Number, Number, Number]],
         Meta(
             max_length=300,
-            description="Row, progressive accuracy, the recent one and the recent loss.",
+            description="Row, progressive accuracy, recent progressive accuracy, recent loss.",
         ),
     ]
     example: Annotated[Row | None, Meta(description="The last row that was learned.")]

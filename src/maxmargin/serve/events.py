@@ -131,7 +131,7 @@ class Waiting(PlainEvent, rename={"ids": "i", "rows": "x", "answers": "a", "time
 
 
 class NewShadow(PlainEvent):
-    """A learner that begins with nothing, and learns along."""
+    """A new learner that learns from the same events."""
 
     name: str
     algorithm: str

@@ -18,39 +18,39 @@ Json = dict[str, Any]
 BINARY = {"type": "string", "format": "binary"}
 
 ABOUT = """\
-A model that learns while it is asked. Every event that was acknowledged is in the server's log, \
-on the disk: whatever happens to the server, it is learned, and learned once.
+A server whose models predict and learn at the same time. Every acknowledged event is in the \
+server's log on disk, and is learned exactly once, even after a crash.
 
-Every route of a model exists at the root, for the default model, and below `/models/{name}` for \
-each. A refusal is an object with one sentence, `error`, which names the field, the row or the \
-line; nothing of a request that is refused is learned. If a request is lost, send it again with \
-the same id. After 429 and 503 do so when the seconds of `Retry-After` have passed.\
+Every route of a model exists at the root, for the default model, and below `/models/{name}`, for \
+each model. A refused request changes nothing; the answer is an object with one sentence, `error`, \
+which names the field, the row or the line. If a request is lost, send it again with the same id; \
+after 429 and 503, wait for the number of seconds in `Retry-After` first.\
 """
 
 TAGS = {
     "events": "Learn and predict.",
-    "model": "What the model is, and how well it does.",
-    "learners": "Others that learn along, and may take over.",
-    "server": "What belongs to no model.",
+    "model": "State and accuracy of a model.",
+    "learners": "Shadows: learners that learn from the same events and may replace the live one.",
+    "server": "Routes of the server as a whole.",
 }
 
 # Why requests are refused, and an example of the error, by status.
 ERRORS = {
-    400: ("The request does not have the right form.", "the body has no field 'label'."),
+    400: ("The request is malformed.", "the body has no field 'label'."),
     401: (
         "The token is missing or wrong.",
         "the header Authorization must be Bearer, with the token.",
     ),
     403: (
-        "The request comes from another site, or by another host name.",
+        "The request comes from another site, or names another host.",
         "pages of other sites may not use this server.",
     ),
     404: (
         "There is no such model, shadow or prediction.",
         "no prediction with the id 'visit-9' waits for its label.",
     ),
-    405: ("The route has other methods.", "/learn takes POST."),
-    408: ("The body came too slowly.", "the body did not come within 30 seconds."),
+    405: ("The route does not support this method.", "/learn takes POST."),
+    408: ("The body arrived too slowly.", "the body did not come within 30 seconds."),
     409: (
         "The request contradicts an earlier one.",
         "id 'visit-8' has the label 'leaves' already.",
@@ -60,7 +60,7 @@ ERRORS = {
         "the body has 33,554,433 bytes; at most 33,554,432 are taken.",
     ),
     415: (
-        "The body is of another type.",
+        "The content type of the body is not supported.",
         f"the content type must be one of {', '.join(bodies.KINDS)}.",
     ),
     422: (
@@ -68,11 +68,11 @@ ERRORS = {
         "the label 'stays' is not among the classes ['buys', 'leaves'].",
     ),
     429: (
-        "Events come faster than the disk takes them.",
+        "Events arrive faster than the disk can write them.",
         "events come faster than they can be written.",
     ),
     503: (
-        "The disk is full, the memory is not enough, or the server starts or stops.",
+        "The disk is full, memory is insufficient, or the server is starting or stopping.",
         "the log cannot be written: No space left on device.",
     ),
 }
@@ -135,11 +135,11 @@ LEARNED = (bodies.Learned, bodies.LearnedEach)
 OF_MODELS = {
     "POST /learn": Operation(
         "events",
-        "Learn from rows with their labels",
-        "It is on the disk, and learned.",
-        "One row, or many that are learned together or not at all; each line may have an id of its "
-        "own. The answer comes when all is in the log, on the disk, and learned. An event with a "
-        "known id is not learned again, whatever it says.",
+        "Learn from labelled rows",
+        "The event is on disk, and learned.",
+        "One row, or several that are learned together or not at all; each line may have its own "
+        "id. The answer is sent when the event is in the log on disk, and learned. An event whose "
+        "id is known is not learned again, whatever its content.",
         takes=(bodies.LearnRow, bodies.LearnRows),
         takes_kinds=(NDJSON, ARROW),
         gives=LEARNED,
@@ -149,10 +149,10 @@ OF_MODELS = {
     "POST /predict": Operation(
         "events",
         "Predict labels",
-        "As the model was when the request came.",
-        "Nothing is learned. With an id the server keeps the row and its answer until `/label` "
-        "brings the label; `true` lets the server choose the id. Of several answers under one id "
-        "the first is scored. Lines are answered by lines, Arrow by Arrow.",
+        "The predictions of the model at the time of the request.",
+        "Nothing is learned. With an id, the server stores the row and its answer until `/label` "
+        "sends the label; `true` lets the server choose the id. Of several answers with one id, "
+        "the first is scored. Lines are answered with lines, Arrow with Arrow.",
         takes=(bodies.PredictRow, bodies.PredictRows),
         takes_kinds=(NDJSON, ARROW),
         gives=(bodies.Prediction, bodies.Predictions),
@@ -162,11 +162,10 @@ OF_MODELS = {
     ),
     "POST /label": Operation(
         "events",
-        "Bring the label of a prediction",
-        "It is on the disk, and learned.",
-        "The row that was predicted is learned with this label, once, and the answer that was "
-        "given counts as right or wrong. The same label again is a duplicate; another one is "
-        "refused.",
+        "Send the label of a prediction",
+        "The event is on disk, and learned.",
+        "The predicted row is learned with this label, once, and the answer counts as correct or "
+        "wrong. The same label again is a duplicate; a different one is refused.",
         takes=(bodies.LabelRow, bodies.LabelRows),
         takes_kinds=(NDJSON,),
         gives=LEARNED,
@@ -174,35 +173,36 @@ OF_MODELS = {
     ),
     "GET /model": Operation(
         "model",
-        "What is known of the model",
+        "The state of the model",
         "The state of the model.",
-        "`answer_accuracy` is that of the predictions as they were served, for rows that were "
-        "predicted with an id and whose label came by `/label`. `progressive_accuracy` and the "
-        "losses are those of predictions made just before each row is learned, for all rows: where "
-        "labels come late, the model has learned more by then than when it answered.",
+        "`answer_accuracy` concerns the predictions as they were served, for rows that were "
+        "predicted with an id and labelled by `/label`. `progressive_accuracy` and the losses "
+        "concern predictions made just before each row is learned, for all rows: if labels arrive "
+        "late, the model has learned more by then than when it answered.",
         gives=(bodies.State,),
     ),
     "GET /model/file": Operation(
         "model",
         "The model as a file",
         "A file of arrays and JSON.",
-        "`maxmargin.load` reads it, and `maxmargin predict --model`.",
+        "For `maxmargin.load` and `maxmargin predict`.",
         gives_kinds=("application/octet-stream",),
         errors=(503,),
     ),
     "GET /events": Operation(
         "model",
         "The state, about once a second",
-        "They go on until either side ends.",
-        "Server-sent events called `state`, whose data are what `/model` answers.",
+        "A stream that lasts until either side closes it.",
+        "Server-sent events named `state`, with the answer of `/model` as their data.",
         gives_kinds=("text/event-stream",),
         errors=(429,),
     ),
     "POST /shadows": Operation(
         "learners",
-        "Let another learner learn along",
-        "It learns along.",
-        "It begins with nothing, learns from all that follows, and is compared.",
+        "Add a shadow",
+        "The shadow was added.",
+        "A shadow starts untrained, learns from all further events, and is compared with the live "
+        "learner.",
         takes=(bodies.AddShadow,),
         gives=(bodies.Changed,),
         errors=(409, 429, 503),
@@ -211,29 +211,29 @@ OF_MODELS = {
     ),
     "DELETE /shadows/{shadow}": Operation(
         "learners",
-        "End a shadow",
-        "It has ended.",
+        "Remove a shadow",
+        "The shadow was removed.",
         gives=(bodies.Changed,),
         errors=(404, 429, 503),
         parameters=("shadow", "Idempotency-Key"),
     ),
     "POST /promote": Operation(
         "learners",
-        "Let a shadow answer",
+        "Promote a shadow",
         "The shadow is live.",
-        "It changes places with the live learner, which becomes a shadow.",
+        "The shadow and the live learner change places.",
         takes=(bodies.Promote,),
         gives=(bodies.Changed,),
         errors=(404, 429, 503),
         parameters=("Idempotency-Key",),
     ),
 }
-NOTHING_OF_MODELS = "It holds nothing of any model."
+NOTHING_OF_MODELS = "A document without data of any model."
 OF_THE_SERVER = {
     "GET /health": Operation(
         "server",
-        "Does it take events?",
-        "It does.",
+        "Whether the server accepts events",
+        "The server accepts events.",
         gives=(bodies.Health,),
         errors=(503,),
         is_open=True,
@@ -241,18 +241,18 @@ OF_THE_SERVER = {
     "GET /models": Operation(
         "server",
         "All models",
-        "The default one, that of the root, is the first.",
+        "The models of the server; the default model is the first.",
         gives=(bodies.Models,),
     ),
     "GET /metrics": Operation(
         "server",
-        "Counts and times for Prometheus",
-        "All models, by label.",
+        "Metrics for Prometheus",
+        "Counts and latencies of all models, by label.",
         gives_kinds=("text/plain; version=0.0.4",),
     ),
     "GET /": Operation(
         "server",
-        "The page that shows what models do",
+        "The live page",
         NOTHING_OF_MODELS,
         gives_kinds=("text/html",),
         is_open=True,
@@ -272,12 +272,12 @@ OF_THE_SERVER = {
 # Where parameters stand, and their descriptions and schemas.
 TEXT = {"type": "string"}
 PARAMETERS: dict[str, tuple[str, str, Json]] = {
-    "Idempotency-Key": ("header", "Another way to give the event's id; not for lines.", TEXT),
-    "label": ("query", "Of Arrow: the column with the labels.", {**TEXT, "default": "label"}),
-    "weight": ("query", "Of Arrow: the column with the weights.", TEXT),
+    "Idempotency-Key": ("header", "The id of the event; not for lines.", TEXT),
+    "label": ("query", "For Arrow: the column with the labels.", {**TEXT, "default": "label"}),
+    "weight": ("query", "For Arrow: the column with the weights.", TEXT),
     "ids": (
         "query",
-        "Of Arrow: answer with a column of ids, for labels that come later.",
+        "For Arrow: answer with a column of ids, for labels that are sent later.",
         {"const": "true"},
     ),
     "name": ("path", "Name of the model.", TEXT),

@@ -33,7 +33,7 @@ def live() -> Page:
 
 @functools.lru_cache(16)
 def docs(address: str) -> Page:
-    """How to talk to the server that has this address."""
+    """The page of the HTTP API, with examples for the server at this address."""
     sections = [
         (tag, about, [Shown(*each) for each in ROUTES.items() if each[1].tag == tag])
         for tag, about in openapi.TAGS.items()
@@ -97,7 +97,7 @@ def _words(text: str) -> Markup:
 
 # ------------------------------------------------------------------------------------------ headers
 def _page(text: str) -> Page:
-    """The page, which may run what stands in it and nothing else, and talk to its server only."""
+    """The live page, which may run only its own script and connect only to its server."""
     policy = [
         "default-src 'none'",
         "connect-src 'self'",

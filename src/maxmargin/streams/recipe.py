@@ -152,7 +152,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Recipe:
-        """Learn from more rows; what columns are for is decided by the first ones."""
+        """Learn from more rows; the first ones determine the kinds of the columns."""
         plan, rows = self._rows(X, y, skips=True)
         running = self.running_ if hasattr(self, "plan_") else plan.begin()
         _, running = plan.prepare(rows, running, learn=True)
@@ -160,7 +160,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The features of rows, as an array, or as a CSR matrix if there are more than numbers."""
+        """The features of rows, as an array, or as a CSR matrix if some are not numeric."""
         check_is_fitted(self, "plan_")
         plan, rows = self._rows(X, None)
         return plan.prepare(rows, self.running_, learn=False)[0]
@@ -178,11 +178,11 @@ class Recipe(TransformerMixin, BaseEstimator):
         return self.at(self.plan_, running), features
 
     def learn_one(self, x: Mapping[str, Any]) -> Recipe:
-        """Learn from a row that is a dict, as river has it."""
+        """Learn from a row given as a dict, as in river."""
         return self.partial_fit([x])
 
     def transform_one(self, x: Mapping[str, Any]) -> dict[str, float]:
-        """The features of a row that is a dict, by their names; what is 0 is left out."""
+        """The nonzero features of a row given as a dict, by name."""
         row = sparse.csr_matrix(self.transform([x]))
         names = self.get_feature_names_out()
         return {names[k]: value for k, value in zip(row.indices, row.data.tolist(), strict=True)}
@@ -219,7 +219,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         return plan, parts
 
     def plan_for(self, first: Any, labels: np.ndarray | None) -> Any:
-        """How the columns of a table are to be read, by its first rows."""
+        """The plan for reading the columns of a table, from its first rows."""
         self.check_parameters()
         if sparse.issparse(first):
             return EntriesPlan()
@@ -277,7 +277,7 @@ class Recipe(TransformerMixin, BaseEstimator):
                 raise StreamError(f"interactions must be pairs of columns; got {pair!r}.")
 
     def with_na_values(self, more: Sequence[str]) -> Recipe:
-        """A recipe to which these texts stand for missing values as well."""
+        """A recipe that also treats these texts as missing values."""
         check_na_values(more)
         if set(more) <= set(self.na_values):
             return self

@@ -127,7 +127,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def survey(self) -> Survey:
-        """Find labels and width: of all rows if the source is repeatable, else of the first block.
+        """Find labels and width, of all rows if the source is repeatable, else of the first block.
 
         Nothing is lost: `blocks` gives these rows as well.
         """
@@ -144,24 +144,24 @@ class Source(abc.ABC):
         """The blocks from ``start`` on, read ahead while the last one is worked on."""
 
     def begin(self) -> None:  # noqa: B027
-        """Note that learning begins at the first row: a recipe forgets what it had learned."""
+        """Note that learning starts at the first row: a recipe is reset."""
 
     def reach(self, block: Block) -> None:  # noqa: B027
-        """Note that this block has been learned from: `schema` tells what is known behind it."""
+        """Note that this block has been learned: `schema` is the state after it."""
 
     def end_pass(self) -> None:  # noqa: B027
-        """Note that all blocks have been learned from once."""
+        """Note that all blocks have been learned once."""
 
     @abc.abstractmethod
     def identity(self) -> str:
-        """Tells this source from another one under the same name."""
+        """Distinguishes this source from another one with the same name."""
 
     @abc.abstractmethod
     def schema(self) -> dict[str, Any]:
         """How columns are read, in JSON's types: `streams.open` reads another file alike by it."""
 
     def restore(self, schema: dict[str, Any]) -> None:
-        """Go on as ``schema``, made by this source in an earlier process, says.
+        """Continue from a ``schema`` that this source made in an earlier process.
 
         If the options say otherwise now, that is an error.
         """
