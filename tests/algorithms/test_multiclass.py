@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron
+from maxmargin.certificates.joint_bounds import joint_bound
 from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import maintain
 from maxmargin.models import joint_model, kernel_fit
@@ -502,6 +503,23 @@ def test_free_joint_margin_by_hand():
     corners = np.column_stack([np.cos(angles), np.sin(angles)])
     moved = corners + np.array([0.7, -0.2])
     assert free_joint_margin(moved, np.arange(3), 3) == pytest.approx(np.sqrt(0.75), rel=1e-6)
+
+
+@given(
+    second=st.floats(-1.0, 0.99),
+    first_mass=st.floats(0.01, 100.0),
+    second_mass=st.floats(0.01, 100.0),
+)
+def test_the_joint_bound_of_two_points_on_a_line(second, first_mass, second_mass):
+    """Rows 1 and ``second`` of two classes: the best margin is their distance over sqrt(2).
+
+    Nearly all of the bound is the intercepts' share where the weighted rows cancel.
+    """
+    W = first_mass - second_mass * second  # in the block of class 0, and -W in that of class 1
+    imbalance = np.array([first_mass - second_mass, second_mass - first_mass])
+    mass = first_mass + second_mass
+    bound = joint_bound(2.0 * W * W, imbalance, mass, radius=1.0, intercept=True)
+    assert bound >= (1.0 - second) / np.sqrt(2.0)
 
 
 @pytest.mark.unsampled

@@ -10,7 +10,17 @@ from reference import max_margin
 from reference_pnorm import soft
 from sklearn.base import clone
 
-from maxmargin import AMIRA, PUMMA, ROMMA, PassiveAggressive, Perceptron
+from maxmargin import (
+    AMIRA,
+    AROW,
+    FTRL,
+    PUMMA,
+    ROMMA,
+    AutoMargin,
+    PassiveAggressive,
+    Perceptron,
+)
+from maxmargin.training.protocol import state_of
 
 LAMBDA = 0.7
 MANY = 1000  # rows, which are presented in several blocks
@@ -18,17 +28,15 @@ LINEAR = [name for name in SPECS if name.startswith("linear,") or name == "linea
 SOFT = [name for name in LINEAR if SPECS[name].soft_margin > 0.0]
 
 
-def different(*models):
-    """All arrays behind the models, each once, though it may be found on several ways."""
-    found = {}
-    for number, model in enumerate(models):
-        for path, array in arrays_of(model):
-            found.setdefault(id(array), (f"{number}{path}", array))
-    return found.values()
+def distinct(number, model):
+    """All arrays behind a model, each once, though there may be several ways to it."""
+    return {id(array): (f"{number}{path}", array) for path, array in arrays_of(model)}.values()
 
 
 def assert_nothing_is_shared(*models):
-    for (one, mine), (other, theirs) in itertools.combinations(different(*models), 2):
+    """Neither two arrays of one model share memory, nor arrays of two models."""
+    found = [each for number, model in enumerate(models) for each in distinct(number, model)]
+    for (one, mine), (other, theirs) in itertools.combinations(found, 2):
         assert not np.shares_memory(mine, theirs), (one, other)
 
 
@@ -54,6 +62,15 @@ def test_a_grown_model_shares_nothing_with_the_old_one(name):
     for width in (4, 7):
         assert_nothing_is_shared(model, model.grown(width, range(model.problems()), codes))
     assert_nothing_is_shared(model, model.continued())
+
+
+@pytest.mark.parametrize("learner", [AROW(), FTRL(), AutoMargin()], ids=label)
+def test_a_grown_learner_with_scales_shares_nothing_with_the_old_one(learner):
+    given = data(2)
+    clf = clone(learner).partial_fit(given.X, given.codes, classes=[0, 1])
+    model = state_of(clf).model.streaming(2)
+    for width in (4, 7):
+        assert_nothing_is_shared(model, model.grown(width, range(model.problems()), np.arange(2)))
 
 
 @pytest.mark.parametrize("name", [name for name in SOFT if "joint" not in name])

@@ -152,6 +152,20 @@ def test_bounds_and_masses_are_the_naive_ones(learner, naive, settings, offset, 
     assert trace.updated.sum() > 8  # there were snapshots
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.5])
+@pytest.mark.parametrize("learner", [ALMA(alpha=0.5), AMIRA(epsilon=0.1), Perceptron(margin=1.0)])
+def test_bounds_in_other_norms_approach_those_in_the_euclidean_one(learner, offset):
+    """They are summed by other code, snapshots included."""
+    X, y = separable(n=60, d=4, gap=0.05)
+    plain = clone(learner).set_params(fit_intercept=offset > 0, intercept_scaling=offset or 1.0)
+    near = clone(plain).set_params(p=2.0 + 1e-9)
+    for t in range(60):
+        for clf in (plain, near):
+            clf.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
+        assert near.certificate_.bound == pytest.approx(plain.certificate_.bound, rel=1e-6)
+    assert plain.n_updates_ > 8  # there were snapshots
+
+
 @each_pair
 def test_mass_is_that_of_the_weights(learner, naive, settings):
     """``|w| / mass``, which is all there is to it without an intercept."""
