@@ -36,6 +36,9 @@ CURVED = [
 ]
 
 
+FIRST_ROWS = 32  # that decide on the widths
+
+
 def implicit(margin, most, v):
     """The step d = most * sigmoid(-(margin + d v))."""
     if v == 0.0:
@@ -49,6 +52,7 @@ class Expert:
         self.w, self.G = np.zeros(width + 1), np.zeros(width + 1)
         self.peaks, self.known, self.highest = np.zeros(width + 1), np.zeros(width + 1), 0.0
         self.slope, self.offset, self.slope_squares, self.offset_squares = 2.0, 0.0, 1e-8, 1e-8
+        self.follow, self.follow_squares = 0.0, 1.0
 
     def variances(self, peaks, known):
         s = {"all": known, "raw": np.ones_like(peaks)}.get(self.kind, peaks)
@@ -57,10 +61,11 @@ class Expert:
             return 1.0 / (s * np.sqrt(0.1 * s**2 + self.G))
         return 1.0 / (s**2 + self.G)
 
-    def chance(self, x):
+    def chance(self, x, surprise):
         self.f = float(self.w @ x)
         largest = math.log(1e6 - 1)
-        return expit(np.clip(self.slope * self.f + self.offset, -largest, largest))
+        odds = self.slope * self.f + self.offset + self.follow * surprise
+        return expit(np.clip(odds, -largest, largest))
 
     def take_in(self, x):
         """Peaks follow the row, and weights the roots of variances."""
@@ -74,12 +79,14 @@ class Expert:
         self.w[old] *= np.sqrt(part[old])
         self.peaks, self.known = peaks, known
 
-    def learn(self, x, y, p, weight):
-        self.bend(y, p, weight)
+    def learn(self, x, y, p, surprise, weight):
+        self.bend(y, p, surprise, weight)
         self.step(x, y, weight)
 
-    def bend(self, y, p, weight):
+    def bend(self, y, p, surprise, weight):
         error = weight * (p - (y > 0))
+        self.follow_squares += (error * surprise) ** 2
+        self.follow -= 0.2 * error * surprise / math.sqrt(self.follow_squares)
         self.offset_squares += error**2
         self.offset -= 0.2 * error / math.sqrt(self.offset_squares)
         self.slope_squares += (error * self.f) ** 2
@@ -121,7 +128,7 @@ def median_widths(rows, joined):
 
 
 class Curved:
-    """An expert on the cosines and sines of random angles, from row 128 on."""
+    """An expert on the cosines and sines of random angles, from row 33 on."""
 
     def __init__(self, loss, parameter, part, joined):
         self.expert, self.part, self.directions = Expert(loss, parameter, "raw", 0), part, None
@@ -146,15 +153,15 @@ class Curved:
         angles = x[:-1] @ self.directions
         return np.concatenate([np.cos(angles), np.sin(angles)]) / math.sqrt(len(angles))
 
-    def chance(self, x):
-        return self.expert.chance(self.features(x))
+    def chance(self, x, surprise):
+        return self.expert.chance(self.features(x), surprise)
 
-    def learn(self, x, y, p, weight):
-        self.expert.learn(self.features(x), y, p, weight)
+    def learn(self, x, y, p, surprise, weight):
+        self.expert.learn(self.features(x), y, p, surprise, weight)
 
     def catch_up(self, rows, y, counts):
         for x, sign, weight in zip(rows, y, counts, strict=True):
-            self.learn(x, sign, self.chance(x), weight)
+            self.learn(x, sign, self.chance(x, 0.0), 0.0, weight)
 
 
 def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), seed=0, components=0):
@@ -164,11 +171,11 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
     members = [Expert(*each, X.shape[1]) for each in experts]
     members += [Curved(*each) for each in curved]
     N, shares = len(members), np.full(len(members), 1.0 / len(members))
-    odds, losses = [], []
+    odds, losses, surprise = [], [], 0.0
     counts = np.ones(len(X)) if sample_weight is None else sample_weight
     for t, (x, sign, weight) in enumerate(zip(rows, y, counts, strict=True), 1):
-        awake = len(members) if t > 129 else len(experts)
-        chances = np.array([member.chance(x) for member in members])
+        awake = len(members) if t > FIRST_ROWS + 1 else len(experts)
+        chances = np.array([member.chance(x, surprise) for member in members])
         chances[awake:] = shares[:awake] @ chances[:awake] / shares[:awake].sum()
         p = shares @ chances
         odds.append(math.log(p / (1.0 - p)))
@@ -177,12 +184,13 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
         shares = shares * likelihood**weight
         shares = (1.0 - 1.0 / (t + 1)) * shares / shares.sum() + 1.0 / ((t + 1) * N)
         for member, chance in zip(members[:awake], chances, strict=False):
-            member.learn(x, sign, chance, weight)
-        if t == 129:
+            member.learn(x, sign, chance, surprise, weight)
+        surprise = (sign > 0) - p
+        if t == FIRST_ROWS + 1:
             for member in members[len(experts) :]:
-                member.catch_up(rows[:128], y[:128], counts[:128])
+                member.catch_up(rows[:FIRST_ROWS], y[:FIRST_ROWS], counts[:FIRST_ROWS])
                 member.expert.step(member.features(x), sign, weight)
-        if t == 128:
+        if t == FIRST_ROWS:
             for member in members[len(experts) :]:
-                member.begin(X[:128], seed, components)
+                member.begin(X[:FIRST_ROWS], seed, components)
     return np.array(odds), shares, np.array(losses)

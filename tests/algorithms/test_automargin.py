@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from maxmargin import AutoMargin
 from maxmargin.core.loop import learn
+from maxmargin.evaluate import progressive
 from maxmargin.spaces.expert_space import BY_COLUMN, ROOTED
 from maxmargin.training.protocol import state_of
 
@@ -205,6 +206,55 @@ def test_single_rows_are_predicted_as_many():
     assert [clf.predict_one(row) for row in rows] == clf.predict(Z).tolist()
     chances = [list(clf.predict_proba_one(row).values()) for row in rows]
     np.testing.assert_allclose(chances, clf.predict_proba(Z), rtol=1e-12)
+
+
+def in_runs(rows=4000, stay=0.9, seed=0):
+    """Labels that mostly stay what they are, with rows that say little about them."""
+    random = np.random.default_rng(seed)
+    codes = np.cumsum(random.uniform(size=rows) > stay) % 2
+    return random.normal(size=(rows, 3)) + 0.3 * codes[:, None], codes
+
+
+def test_labels_in_runs_are_followed():
+    X, codes = in_runs()
+    order = np.random.default_rng(1).permutation(codes.size)
+    clf, shuffled = AutoMargin(), AutoMargin()
+    right = (foretold(clf, X, codes)[:, 0] >= 0.0) == codes
+    before = (foretold(shuffled, X[order], codes[order])[:, 0] >= 0.0) == codes[order]
+    assert right.mean() > 0.8
+    assert before.mean() < 0.7
+    means = [
+        float(mixed.weights[0] @ mixed.follows[0])
+        for mixed in (state_of(each).model.space.mixture for each in (clf, shuffled))
+    ]
+    assert means[0] > 2.0
+    assert abs(means[1]) < 0.2
+
+
+def test_shuffled_rows_lose_nothing_by_the_surprise(monkeypatch):
+    """Without it, the log loss is less than two parts in a thousand away."""
+    X, codes = problem(rows=4000, seed=7)
+    order = np.random.default_rng(1).permutation(codes.size)
+    X, codes = X[order], codes[order]
+    with_it = log_losses(foretold(AutoMargin(), X, codes)[:, 0], codes).sum()
+    monkeypatch.setattr("maxmargin.core.experts.FIRST_FOLLOW_SQUARE", 1e300)
+    without = log_losses(foretold(AutoMargin(), X, codes)[:, 0], codes).sum()
+    assert 0.0 < abs(with_it / without - 1.0) < 2e-3
+
+
+@pytest.mark.parametrize("delay", [1, 3])
+def test_the_surprise_is_that_of_the_row_learned_last(delay):
+    """Labels may come late: what is evaluated is `predict` with the labels there are."""
+    X, codes = in_runs(rows=60)
+    report = progressive(AutoMargin(), X, codes, delay=delay, classes=[0, 1])
+    clf = AutoMargin()
+    for n in range(delay, codes.size):
+        row, code = X[n - delay, None], codes[n - delay, None]
+        chance = expit(clf.decision_function(row)) if n > delay else 0.5
+        clf.partial_fit(row, code, classes=[0, 1])
+        surprise = state_of(clf).model.space.mixture.surprises
+        np.testing.assert_allclose(surprise, code - chance, rtol=1e-9)
+        assert report.wrong[n] == (clf.predict(X[n, None]) != codes[n])
 
 
 def test_leaders_are_drawn():

@@ -96,7 +96,7 @@ def _plainly(rows, targets, order, rule, space, tally, trace, maintain):
             maintain(space)
 
 
-@pytest.mark.parametrize("cuts", [(FIRST_ROWS,), (1, 127, 128, 129), (100, 150)])
+@pytest.mark.parametrize("cuts", [(FIRST_ROWS,), (1, 31, 32, 33), (20, 150)])
 def test_one_pass_over_rows_of_any_size_gives_the_same_bits(cuts, tmp_path):
     X, codes = rings(classes=3)
     whole = learner(shuffle=False).fit(X, codes)
@@ -124,7 +124,7 @@ def test_single_rows_with_new_names_and_labels_give_the_same_bits():
 
 
 def test_rows_are_predicted_before_the_widths_are_known():
-    X, codes = rings(rows=100)
+    X, codes = rings(rows=FIRST_ROWS - 1)
     clf = learner().partial_fit(X, codes, classes=[0, 1])
     assert not hasattr(clf, "widths_")
     assert np.isfinite(clf.decision_function(X)).all()
@@ -216,18 +216,18 @@ def test_the_bridge_to_river_learns_the_same_bits():
 
 
 def test_an_interruption_before_the_widths_are_found_is_made_good(monkeypatch):
-    """Ctrl-C after the 128th row, when the loop has returned and NumPy has not begun."""
+    """Ctrl-C after the last of the first rows: the loop has returned, and NumPy has not begun."""
     X, codes = rings(rows=150)
     names, clf, whole = [dict(enumerate(row)) for row in X], learner(), learner()
     for row, code in zip(names, codes.tolist(), strict=True):
         whole.learn_one(row, code, classes=[0, 1])
-    for row, code in zip(names[:127], codes.tolist(), strict=False):
+    for row, code in zip(names[: FIRST_ROWS - 1], codes.tolist(), strict=False):
         clf.learn_one(row, code, classes=[0, 1])
     with monkeypatch.context() as patch:
         patch.setattr("maxmargin.models.fourier_model.directions_for", _interrupted)
         with pytest.raises(KeyboardInterrupt):
-            clf.learn_one(names[127], int(codes[127]))
-    for row, code in zip(names[128:], codes[128:].tolist(), strict=True):
+            clf.learn_one(names[FIRST_ROWS - 1], int(codes[FIRST_ROWS - 1]))
+    for row, code in zip(names[FIRST_ROWS:], codes[FIRST_ROWS:].tolist(), strict=True):
         clf.learn_one(row, code)
     assert_same(clf, whole)
 

@@ -230,7 +230,9 @@ def assert_compiled_is_plain(learner, X, y, classes) -> None:
     mixture = trainer_of(learner).reading(*mixture)
     rows = as_rows(X, NO_TAIL)
     labels, order = y.astype(np.int32), np.arange(y.size)
-    mistakes = learn_mixture.plain(rows, labels, order, trainer_of(learner).rule, mixture)
+    mistakes = learn_mixture.plain(
+        rows, labels, order, trainer_of(learner).rule, mixture, np.empty((0, 0))
+    )
     assert mistakes == learner.n_mistakes_
     for name, mine in mixture._asdict().items():
         np.testing.assert_array_equal(
@@ -475,7 +477,7 @@ def test_many_dimensions(output, epsilon, scale):
     X[:, :3] += 10 * scale * np.eye(3)[y]
     stream = Stream(X, y, 3)
     parameters = NOCA(epsilon=epsilon, output=output, max_components=30).get_params()
-    for name in ("max_iter", "shuffle", "random_state", "verbose"):
+    for name in ("max_iter", "shuffle", "random_state", "verbose", "coverage"):
         del parameters[name]
     trace = follow(stream, parameters)
     learner = NOCA(**parameters).partial_fit(X, y, classes=range(3))
@@ -717,6 +719,7 @@ def test_bad_rows_to_predict(fitted, bad, message):
         ("shuffle", "yes"),
         ("random_state", "a"),
         ("verbose", -1),
+        ("coverage", 1.0),
     ],
 )
 def test_bad_parameters(fitted, name, value):
@@ -791,7 +794,7 @@ def test_parameters_and_their_defaults_are_described():
 
 
 def test_attributes_are_described():
-    learner = NOCA(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    learner = NOCA(random_state=0, coverage=0.9).fit([[0.0], [1.0]], [0, 1])
     fitted = {name for name in dir(learner) if re.fullmatch(r"[a-z]\w*[a-z]_", name)}
     fitted = {name for name in fitted if hasattr(learner, name)}
     heads = re.findall(r"^(\w[\w, ]*)(?: :.*)?$", sections(NOCA)["Attributes"], re.MULTILINE)

@@ -61,7 +61,7 @@ def _item_size(dtype: Any) -> int:
     return int(dtype[2:])
 
 
-def put_together(header: dict[str, Any], chunks: list[bytes], version: int = 2) -> bytes:
+def put_together(header: dict[str, Any], chunks: list[bytes], version: int = 3) -> bytes:
     """The other way round, with the right checksum."""
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     data = b"\x89MXM\r\n\x1a\n" + struct.pack("<II", version, len(text)) + text

@@ -39,14 +39,14 @@ from maxmargin import ALGORITHMS, AMIRA, PassiveAggressive, RandomBudgetPerceptr
 from maxmargin._validation import Interval, Options
 from maxmargin.persistence import write_file
 from maxmargin.serve.application import Application
-from maxmargin.serve.commands import Call
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
+from maxmargin.serve.requests import Call
 from maxmargin.serve.scored_learner import ScoredLearner, new_learner
 from maxmargin.serve.served_model import learn_block
 from maxmargin.serve.service import READY, Service
-from maxmargin.serve.snapshots import Beginning
+from maxmargin.serve.snapshots import Beginning, tree_of
 from maxmargin.serve.status import certificate_of
 
 PATIENCE = 120.0
@@ -226,7 +226,7 @@ class History:
         self.loop = asyncio.new_event_loop()
         beginning = self.kind.beginning(folder.parent)
         twin = self.kind.beginning(folder.parent)
-        self.twin: ScoredLearner | None = ScoredLearner(twin.learner, twin.classes)
+        self.twin: ScoredLearner | None = ScoredLearner.of(twin.learner, twin.classes)
         self.models = Models(folder / "live", {"one": beginning}, limits=LIMITS)
         self.app = Application(self.models)
         self.service = self.models.services["one"]
@@ -310,7 +310,7 @@ class History:
     def compare_live(self) -> None:
         if self.twin is None:
             return
-        trees = [settled(each).tree() for each in (self.twin, self.service.model.live)]
+        trees = [tree_of(settled(each)) for each in (self.twin, self.service.model.live)]
         if len({self.written({"live": tree}) for tree in trees}) > 1:
             self.trouble("the live model is another one than without shadows")
 

@@ -32,12 +32,13 @@ from serve.logs import EVENT, records, segments
 
 import maxmargin
 from maxmargin import AMIRA, RandomBudgetPerceptron
-from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, LabelledId, Learn
+from maxmargin.serve.bodies import LabelRow
 from maxmargin.serve.event_log import frame_of, header_of
 from maxmargin.serve.events import Lesson, NewShadow
 from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
+from maxmargin.serve.requests import AwaitLabels, Call, ChangeShadows, Label, Learn
 from maxmargin.serve.service import READY
 from maxmargin.serve.snapshots import Beginning
 
@@ -66,10 +67,10 @@ def template(folder: Path, beginning: Beginning, lessons: list[Lesson], raw: lis
     service.ask_and_wait(ChangeShadows(NewShadow("other", "perceptron", {})))
     for k, (lesson, row) in enumerate(zip(lessons, raw, strict=True)):
         service.ask_and_wait(Learn(lesson))
-        service.ask_and_wait(Await([f"p{k}"], [row], [service.model.labels[0]]))
+        service.ask_and_wait(AwaitLabels([f"p{k}"], [row], [service.model.labels[0]]))
         if k % 3 == 0:
             service.ask_and_wait(
-                Label([LabelledId(f"p{k}", service.model.labels[1], None)], is_batch=False)
+                Label([LabelRow(f"p{k}", service.model.labels[1], None)], is_batch=False)
             )
     made = folder / "made"
     service.ask_and_wait(Call(lambda: shutil.copytree(folder / "live", made)))

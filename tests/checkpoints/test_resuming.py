@@ -29,6 +29,7 @@ from maxmargin import (
     AMIRA,
     NOCA,
     PUMMA,
+    AutoMargin,
     Forgetron,
     Perceptron,
     RandomBudgetPerceptron,
@@ -75,6 +76,19 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
         stopped(learner, opened(data), after, checkpoint, error)
         clf = resumed(learner, opened(data), checkpoint)
         assert saved_bytes(clf, tmp_path) == expected, after
+
+
+@pytest.mark.parametrize("learner", [AutoMargin(), AMIRA(), NOCA()], ids=label)
+def test_prediction_sets_go_on_to_the_bit(learner, data, tmp_path):
+    """In the only pass that they allow."""
+    learner = clone(learner).set_params(coverage=0.8)
+    whole = clone(learner).fit_stream(opened(data))
+    assert whole.coverage_.rows == ROWS
+    for after in (1, len(list(opened(data).blocks())) - 1):
+        checkpoint = tmp_path / f"checkpoint {after}"
+        stopped(learner, opened(data), after, checkpoint, passes=1)
+        clf = resumed(learner, opened(data), checkpoint, passes=1)
+        assert saved_bytes(clf, tmp_path) == saved_bytes(whole, tmp_path)
 
 
 @pytest.fixture
@@ -477,7 +491,7 @@ def test_other_ways_to_read_are_refused(tmp_path):
         streams.open(table, label="one", columns=["a"]),
         streams.open(table, label="one", vocabulary={"other": ["n"]}),
     ):
-        with pytest.raises(streams.StreamError, match="read otherwise before"):
+        with pytest.raises(streams.StreamError, match="read differently before"):
             AMIRA().fit_stream(other, checkpoint=checkpoint, passes=2)
     with pytest.raises(ValueError, match="made for the classes"):
         AMIRA().fit_stream(first, classes=["n", "y", "z"], checkpoint=checkpoint, passes=2)
@@ -486,7 +500,7 @@ def test_other_ways_to_read_are_refused(tmp_path):
 @pytest.mark.parametrize("options", [{"zero_based": True}, {"n_features": 50}])
 def test_other_ways_to_read_svmlight_are_refused(options, data, tmp_path):
     AMIRA().fit_stream(data, checkpoint=tmp_path / "c")
-    with pytest.raises(streams.StreamError, match="read otherwise before"):
+    with pytest.raises(streams.StreamError, match="read differently before"):
         AMIRA().fit_stream(streams.open(data, **options), checkpoint=tmp_path / "c", passes=2)
 
 

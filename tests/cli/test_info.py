@@ -31,10 +31,7 @@ def test_for_people(command, model):
 def test_all_parameters_for_programs(report, model):
     said = report("info", model)
     assert said["file"] == str(model)
-    written = {**Perceptron().get_params()}
-    for name in ("calibration", "coverage"):  # which files have only where they are set
-        del written[name]
-    assert said["parameters"] == written
+    assert said["parameters"] == Perceptron().get_params()
 
 
 def test_only_unusual_parameters(command, tmp_path):

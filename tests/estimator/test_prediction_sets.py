@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from campaigns.coverage_on_streams import TARGETS, is_within_bounds, keeps_its_bounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from persistence.states import known_to
@@ -20,6 +21,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin import (
     AMIRA,
+    NOCA,
     NORMA,
     PUMMA,
     AutoMargin,
@@ -30,6 +32,7 @@ from maxmargin import (
     Perceptron,
 )
 from maxmargin.certificates.coverage_bounds import coverage_bound, window_bound
+from maxmargin.evaluate import progressive
 from maxmargin.persistence import ModelFileError, load, save
 from maxmargin.training import prediction_sets
 from maxmargin.training.prediction_sets import follow_sets, new_tracker
@@ -91,21 +94,7 @@ def outputs_of_a_stream(kind, n, random):
     return outputs, slope * outputs + noise > 0.0
 
 
-def keeps_its_bounds(outside, coverage):
-    """Are all first rows, and all windows of some lengths, as the theorem says?"""
-    n, errors = outside.size, np.concatenate([[0.0], np.cumsum(outside)])
-    rows = np.arange(1, n + 1)
-    bounds = [coverage_bound(t, rate=CORRECTION, start=1.0 - coverage) for t in rows.tolist()]
-    kept = (np.abs(errors[1:] / rows - (1.0 - coverage)) <= bounds).all()
-    for length in (10, 100, n // 2):
-        shares = (errors[length:] - errors[:-length]) / length
-        bound = window_bound(length, rate=CORRECTION)
-        kept &= (np.abs(shares - (1.0 - coverage)) <= bound + 1e-12).all()
-    return kept
-
-
 STREAMS = ["abrupt", "slow", "growing", "silent", "still"]
-TARGETS = [0.5, 0.8, 0.9, 0.95, 0.99]
 
 
 def test_coverage_keeps_its_bound_on_a_thousand_streams():
@@ -135,6 +124,12 @@ def test_coverage_keeps_its_bound_on_a_thousand_streams():
         kept += keeps_its_bounds(np.array(outside), coverage)
     assert kept == 1000
     assert rows > 1_000_000
+
+
+@pytest.mark.parametrize("k", [0, 7, 13, 16, 17])
+def test_coverage_of_learners_keeps_its_bound(k):
+    """A sample of tests/campaigns/coverage_on_streams.py, with mixtures and several classes."""
+    assert is_within_bounds(k)
 
 
 def test_the_bound_is_met_by_a_stream_that_never_has_its_label_inside():
@@ -351,6 +346,47 @@ def test_a_stream_gives_the_same_bits(tmp_path):
 def test_a_fit_of_one_pass_is_a_stream(name):
     fitted = made(name, max_iter=1, shuffle=False).fit(X, LEARNERS[name][1])
     assert bits_of(fitted) == bits_of(streamed(name))
+
+
+@pytest.mark.parametrize("y", [two, three], ids=["two classes", "three classes"])
+def test_a_mixture_of_gaussians(tmp_path, y):
+    """Of any cut of the stream, as it is seen from outside, in files and in streams."""
+    clf, outside, sizes = NOCA(coverage=0.8), 0, 0
+    clf.partial_fit(X[:1], y[:1], classes=np.unique(y))
+    start = state_of(clf).sets.counts.copy()
+    for i in range(1, 120):
+        inside = clf.predict_set(X[i : i + 1])[0]
+        outside += not inside[clf.classes_ == y[i]][0]
+        sizes += inside.sum()
+        clf.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert (state_of(clf).sets.counts - start).tolist() == [119, outside, sizes]
+    assert abs(clf.coverage_.observed - 0.8) <= clf.coverage_.bound
+    whole = NOCA(coverage=0.8).partial_fit(X, y, classes=np.unique(y))
+    plain = NOCA().partial_fit(X, y, classes=np.unique(y))
+    path, labels = tmp_path / "run.ckpt", np.unique(y)
+    source = [(X[:50], y[:50]), (X[50:], y[50:])]
+    streamed = NOCA(coverage=0.8).fit_stream(source, classes=labels, checkpoint=path, every=1)
+    fitted = NOCA(coverage=0.8, shuffle=False).fit(X, y)
+    for other in (whole, streamed, fitted):
+        assert bits_of(other) == bits_of(clf)
+        np.testing.assert_array_equal(other.decision_function(X), plain.decision_function(X))
+    save(clf, tmp_path / "model.mm")
+    for other in (load(tmp_path / "model.mm"), pickle.loads(pickle.dumps(clf))):
+        assert other.coverage_ == clf.coverage_
+        np.testing.assert_array_equal(other.predict_set(X), clf.predict_set(X))
+    found = progressive(NOCA(coverage=0.8), X, y)
+    assert found.covered[1:].sum() == 119 - outside
+    assert found.set_sizes[1:].sum() == sizes
+
+
+def test_refusals_of_a_mixture_of_gaussians():
+    with pytest.raises(AttributeError, match=r"has no predict_set.*set coverage=0.9"):
+        NOCA().predict_set(X)
+    assert not hasattr(NOCA().partial_fit(X, two, classes=["no", "yes"]), "coverage_")
+    with pytest.raises(ValueError, match=r"coverage=0.9 needs scores .* max_iter=2"):
+        NOCA(coverage=0.9, max_iter=2).fit(X, two)
+    with pytest.raises(NotFittedError, match=r"any row since coverage=0.9 was set"):
+        NOCA().partial_fit(X, two, classes=["no", "yes"]).set_params(coverage=0.9).predict_set(X)
 
 
 def test_new_classes():

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from maxmargin import AMIRA, PassiveAggressive, Perceptron, load, streams
 from maxmargin.evaluate import progressive
-from maxmargin.serve import Limits, arrow_sizes, create_app, prediction_answers
+from maxmargin.serve import Limits, arrow_tables, create_app, prediction_answers
 from maxmargin.streams import Recipe
 
 CLASSES = ["no", "yes"]
@@ -248,35 +248,35 @@ def test_tables_are_learned_by_names_and_again_from_the_log(tmp_path):
 
 BAD = {
     "no JSON": (b"{", 400, "the body is not valid JSON: truncated"),
-    "no object": (b"[]", 400, "the body must be an object, got an array"),
+    "no object": (b"[]", 400, "the body: expected `object`, got `array`"),
     "another field": (
         {"row": [1], "label": "no", "x": 1},
         400,
-        "unknown field 'x'; known fields are row",
+        "unknown field `x`",
     ),
-    "no label": ({"row": [1, 2]}, 400, "no field 'label'"),
-    "no row": ({"label": "no"}, 400, "no field 'row'"),
-    "text in a row": ({"row": [1, "2"], "label": "no"}, 400, "row[1] must be a number"),
-    "nothing in a row": ({"row": [1, None], "label": "no"}, 400, "got null"),
-    "an empty row": ({"row": [], "label": "no"}, 400, "row must have at least 1 item"),
-    "a row that is text": ({"row": "1", "label": "no"}, 400, "row must be an object or an array"),
+    "no label": ({"row": [1, 2]}, 400, "missing required field `label`"),
+    "no row": ({"label": "no"}, 400, "missing required field `row`"),
+    "text in a row": ({"row": [1, "2"], "label": "no"}, 400, "row[1]: expected `bool | float`"),
+    "nothing in a row": ({"row": [1, None], "label": "no"}, 400, "got `null`"),
+    "an empty row": ({"row": [], "label": "no"}, 400, "row: expected `array` of length >= 1"),
+    "a row that is text": ({"row": "1", "label": "no"}, 400, "row: expected `object | array`"),
     "rows of two widths": ({"rows": [[1, 2], [1]], "labels": ["no"] * 2}, 400, "rows[1] has 1"),
     "rows of two kinds": ({"rows": [[1, 2], {}], "labels": ["no"] * 2}, 400, "rows[1]"),
     "text among rows": ({"rows": [[1, 2], [1, "x"]], "labels": ["no"] * 2}, 400, "rows[1][1]"),
     "too few labels": ({"rows": [[1, 2], [1, 2]], "labels": ["no"]}, 400, "labels has 1 items"),
-    "no rows": ({"rows": [], "labels": []}, 400, "rows must have at least 1 item"),
-    "an odd id": ({"row": [1, 2], "label": "no", "id": 7}, 400, "id must be a string"),
+    "no rows": ({"rows": [], "labels": []}, 400, "rows: expected `array` of length >= 1"),
+    "an odd id": ({"row": [1, 2], "label": "no", "id": 7}, 400, "id: expected `str | null`"),
     "a long id": ({"row": [1, 2], "label": "no", "id": "x" * 129}, 400, "id must have 1 to 128"),
     "an odd weight": (
         {"row": [1, 2], "label": "no", "weight": "1"},
         400,
-        "weight must be a number",
+        "weight: expected `float | null`",
     ),
-    "an odd label": ({"row": [1, 2], "label": ["no"]}, 400, "label must be a string"),
+    "an odd label": ({"row": [1, 2], "label": ["no"]}, 400, "label: expected"),
     "a weight below 0": (
         {"row": [1, 2], "label": "no", "weight": -1},
         400,
-        "weight must be at least 0",
+        "weight: expected `float` >= 0",
     ),
     "a new label": ({"row": [1, 2], "label": "perhaps"}, 422, "'perhaps' is not among"),
     "another width": ({"row": [1, 2, 3], "label": "no"}, 422, "3 columns; the model has 2"),
@@ -285,14 +285,14 @@ BAD = {
     "an endless number": (
         b'{"row": [1e999, 0], "label": "no"}',
         400,
-        "row[0] is a number out of range",
+        "row[0]: number out of range",
     ),
     "NaN": (b'{"row": [NaN, 0], "label": "no"}', 400, "not valid JSON: invalid character"),
     "many rows": ({"rows": [[1, 2]] * 6, "labels": ["no"] * 6}, 413, "at most 5"),
     "a deep row": (
         b'{"row": {"a": %s}, "label": "no"}' % (b"[" * 300 + b"]" * 300),
         400,
-        "row.a must be",
+        "row.a: expected",
     ),
     "half a character": (b'{"row": [1, 2], "label": "\\ud800"}', 400, "not valid JSON"),
 }
@@ -844,9 +844,9 @@ def test_tables_are_refused_before_they_are_large(tmp_path, monkeypatch, what):
     make, status = LARGE[what]
     body, read = make(), []
     assert len(body) < 150_000
-    read_table = arrow_sizes.table_from_bytes
+    read_table = arrow_tables.table_from_bytes
     monkeypatch.setattr(
-        arrow_sizes, "table_from_bytes", lambda body: read.append(1) or read_table(body)
+        arrow_tables, "table_from_bytes", lambda body: read.append(1) or read_table(body)
     )
     for path in ("/learn", "/predict"):
         found = post(app, path, body, kind=ARROW)
@@ -914,9 +914,9 @@ def test_large_bodies_are_read_and_predicted_outside_of_the_loop(app, monkeypatc
     threads = []
     answer = prediction_answers.answer
 
-    def watched(service, asked):
+    def watched(*given):
         threads.append(threading.current_thread() is threading.main_thread())
-        return answer(service, asked)
+        return answer(*given)
 
     monkeypatch.setattr(prediction_answers, "answer", watched)
     assert post(app, "/predict", lines(*[{"row": [1.0, 2]}] * 3), kind=NDJSON).status == 200

@@ -76,6 +76,20 @@ def test_it_shows_the_state_and_follows_it(page, server):
     assert page.text("#certificate b") == "99.4 %"
 
 
+def test_prediction_sets(page, server):
+    coverage = {"target": 0.9, "observed": 0.901, "bound": 0.02, "rows": 2000, "mean_size": 1.25}
+    server.states["default"] = a_state(coverage=coverage)
+    server.answers["POST", "/predict"] = 200, {"prediction": "buys", "set": ["buys", "leaves"]}
+    live(page)
+    what, observed, *about = page.text("#coverage").split("\n")
+    assert (what, observed) == ("Coverage of sets", "90.1 %")
+    assert about == ["target 90.0 %, at most 2.0 % away", "1.25 classes in a set"]
+    page.click("#try button")
+    page.wait("document.querySelector('#prediction .key')?.innerText.startsWith('Prediction')")
+    assert page.text("#prediction .key") == "Prediction set: buys, leaves"
+    assert server.requests[-1][2]["set"] is True
+
+
 def test_the_pointer_reads_the_chart(page):
     live(page)
     page.run(

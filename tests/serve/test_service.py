@@ -1,7 +1,6 @@
 """A service: what it knows is a function of its log, to the bit, whatever happens in between."""
 
 import errno
-import json
 import os
 import shutil
 import stat
@@ -29,26 +28,24 @@ from maxmargin import (
 )
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, LabelledId, Learn
+from maxmargin.serve.bodies import LabelRow
 from maxmargin.serve.event_log import Log, LogError, Record, read_log, segments_of
 from maxmargin.serve.events import (
     DropShadow,
     Lesson,
     NewShadow,
     Promotion,
-    Waiting,
-    decoded,
     packed,
 )
 from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.progressive_stats import ProgressiveStats
 from maxmargin.serve.registry import Models
 from maxmargin.serve.replaying import Replay
-from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner
+from maxmargin.serve.requests import AwaitLabels, Call, ChangeShadows, Label, Learn
+from maxmargin.serve.scored_learner import HalfLearned, ProgressiveStats, ScoredLearner, new_learner
 from maxmargin.serve.served_model import ServedModel
 from maxmargin.serve.service import READY, Service, decoded_record
-from maxmargin.serve.snapshots import Beginning, Snapshot
+from maxmargin.serve.snapshots import Beginning, tree_of
 from maxmargin.serve.status import Report, metrics
 from maxmargin.streams import Recipe
 
@@ -139,9 +136,9 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
         X, labels = rows_of(size, random)
         weights = None if k % 3 else [0.5 + k] * size
         learn(service, X, labels, weights=weights)
-        service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
+        service.ask_and_wait(AwaitLabels([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
         if k % 2:
-            service.ask_and_wait(Label([LabelledId(f"p{k - 1}", "yes", None)], is_batch=False))
+            service.ask_and_wait(Label([LabelRow(f"p{k - 1}", "yes", None)], is_batch=False))
     assert 0 < service.snapshot_sequence < service.model.sequence
     assert (service.model.answers.rows, service.model.answers.mistakes) == (
         4,
@@ -284,19 +281,6 @@ def test_a_stream_without_a_drift_has_no_alarm_and_a_replay_finds_the_same(tmp_p
     assert replay.report()["drifts"] == state["drift"]["alarms"]
 
 
-def test_snapshots_of_earlier_versions_are_read(tmp_path):
-    service = opened(tmp_path / "one", AMIRA())
-    learn(service, *rows_of(30, np.random.default_rng(0)))
-    content = service.ask_and_wait(Call(service.model.content))
-    service.close()
-    del content["drift"], content["answers"]
-    content["live"]["standing"] |= {"drifts": [], "before": 0, "lately": [3], "wrong_now": 0}
-    CheckpointFile(tmp_path / "one" / "snapshot.mm").replace(content)
-    again = opened(tmp_path / "one")
-    assert again.model.rows == 30
-    again.close()
-
-
 def test_an_event_that_comes_again_is_learned_once_also_after_a_restart(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
     X, labels = rows_of(3, np.random.default_rng(0))
@@ -358,9 +342,9 @@ def test_a_label_is_learned_exactly_once(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
 
     def label(key, value):
-        return service.ask_and_wait(Label([LabelledId(key, value, None)], is_batch=False))
+        return service.ask_and_wait(Label([LabelRow(key, value, None)], is_batch=False))
 
-    service.ask_and_wait(Await(["p", "q"], [[1.0, 2.0], {"a": 1.0}], ["yes", "no"]))
+    service.ask_and_wait(AwaitLabels(["p", "q"], [[1.0, 2.0], {"a": 1.0}], ["yes", "no"]))
     assert label("p", "yes") == {"learned": 1, "duplicate": False, "sequence": 2}
     assert label("p", "yes") == {"learned": 0, "duplicate": True, "sequence": 2}
     with pytest.raises(HTTPError, match="has the label 'yes' already") as refused:
@@ -370,10 +354,10 @@ def test_a_label_is_learned_exactly_once(tmp_path):
         label("r", "no")
     assert refused.value.status == 404
     # Of a retry it is known what became of it.
-    service.ask_and_wait(Await(["p"], [[7.0, 7.0]], ["no"]))
+    service.ask_and_wait(AwaitLabels(["p"], [[7.0, 7.0]], ["no"]))
     assert service.model.sequence == 2
     assert service.model.rows == 1
-    is_batch = Label([LabelledId("q", "no", None), LabelledId("r", "no", None)], is_batch=True)
+    is_batch = Label([LabelRow("q", "no", None), LabelRow("r", "no", None)], is_batch=True)
     with pytest.raises(HTTPError, match="'r'"):
         service.ask_and_wait(is_batch)
     assert service.model.waiting.get("q", 0.0) is not None  # nothing of the request was learned
@@ -391,12 +375,12 @@ def test_an_id_is_learned_once_by_whichever_route(tmp_path, ways, at_once):
 
     def task(way):
         if way == "label":
-            return Label([LabelledId("p", "yes", None)], is_batch=False)
+            return Label([LabelRow("p", "yes", None)], is_batch=False)
         if way == "learn":
             return Learn(Lesson(row, ["yes"], ids=["p"]))
         return Learn(Lesson(others, ["yes", "no"], ids=["p", "q"]), by_row=True)
 
-    service.ask_and_wait(Await(["p"], [[1.0, 2.0]], ["yes"]))
+    service.ask_and_wait(AwaitLabels(["p"], [[1.0, 2.0]], ["yes"]))
     if at_once:
         first, second = together(service, *map(task, ways))
     else:
@@ -409,7 +393,7 @@ def test_an_id_is_learned_once_by_whichever_route(tmp_path, ways, at_once):
         found = service.ask_and_wait(task(again))
         assert found["learned"] == (again == "lines" and count == 1)
     # A prediction under an id that has been learned waits for no label.
-    service.ask_and_wait(Await(["p"], [[5.0, 6.0]], ["no"]))
+    service.ask_and_wait(AwaitLabels(["p"], [[5.0, 6.0]], ["no"]))
     assert len(service.model.waiting) == 0
     replayed = opened(crashed(service, tmp_path / "two"))
     assert known(replayed) == known(service)
@@ -422,14 +406,14 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     limits = Limits(waiting=3, waiting_seconds=100.0, waiting_bytes=2000)
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
-    monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
-    service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4, ["no"] * 4))
+    monkeypatch.setattr("maxmargin.serve.requests.time.time", lambda: clock[0])
+    service.ask_and_wait(AwaitLabels(list("abcd"), [[1.0]] * 4, ["no"] * 4))
     assert len(service.model.waiting) == 3
     assert service.model.waiting.get("a", clock[0]) is None
     clock[0] += 101.0
     with pytest.raises(HTTPError, match="'d'"):
-        service.ask_and_wait(Label([LabelledId("d", "yes", None)], is_batch=False))
-    service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
+        service.ask_and_wait(Label([LabelRow("d", "yes", None)], is_batch=False))
+    service.ask_and_wait(AwaitLabels(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
     assert len(service.model.waiting) == 1
     assert service.model.waiting.bytes <= 2000
     service.close()
@@ -444,9 +428,9 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
     folders = []
     for k in range(80):
         if k < 60:
-            service.ask_and_wait(Await([f"p{k}"], [X[k].tolist()], [answers[k]]))
+            service.ask_and_wait(AwaitLabels([f"p{k}"], [X[k].tolist()], [answers[k]]))
         if k >= 20:
-            late = LabelledId(f"p{k - 20}", labels[k - 20], None)
+            late = LabelRow(f"p{k - 20}", labels[k - 20], None)
             service.ask_and_wait(Label([late], is_batch=False))
         if k == 40:
             service.ask_and_wait(ChangeShadows(Promotion("other")))
@@ -473,22 +457,6 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
     service.close()
 
 
-def test_logs_and_snapshots_without_answers_go_on(tmp_path):
-    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
-    service.ask_and_wait(Await(["a", "b"], [[1.0], [2.0]], ["no", "no"]))
-    event = decoded(next(read_log(service.folder / "log")).payload)
-    old = Waiting.decoded(json.dumps({"i": event.ids, "x": event.rows, "t": event.time}).encode())
-    assert old.answers == [None, None]
-    content = service.ask_and_wait(Call(service.model.content))
-    del content["answers"]
-    content["waiting"] = '[["a",[1.0],5.0],["b",[2.0],6.0]]'
-    found = Snapshot.of(content)
-    assert found.answers.rows == 0
-    one = ServedModel("one", found, Limits()).waiting.get("a", 0.0)
-    assert (bytes(one.row), one.time, one.answer) == (b"[1.0]", 5.0, None)
-    service.close()
-
-
 @pytest.mark.parametrize("asked_between", [False, True])
 def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_crash_too(
     tmp_path, monkeypatch, asked_between
@@ -496,14 +464,14 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     limits = Limits(waiting_seconds=100.0)
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
-    monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
+    monkeypatch.setattr("maxmargin.serve.requests.time.time", lambda: clock[0])
 
     def label(where, key="p"):
-        return where.ask_and_wait(Label([LabelledId(key, "yes", None)], is_batch=False))
+        return where.ask_and_wait(Label([LabelRow(key, "yes", None)], is_batch=False))
 
-    service.ask_and_wait(Await(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
+    service.ask_and_wait(AwaitLabels(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
     clock[0] += 50.0
-    service.ask_and_wait(Await(["p"], [[9.0]], ["yes"]))  # a retry, and the first one counts
+    service.ask_and_wait(AwaitLabels(["p"], [[9.0]], ["yes"]))  # a retry, and the first one counts
     assert service.model.sequence == 1
     clock[0] += 51.0
     if asked_between:
@@ -511,7 +479,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
             label(service)
     early = opened(crashed(service, tmp_path / "early"), limits=limits)
     for each in (service, early):
-        each.ask_and_wait(Await(["p"], [[2.0]], ["yes"]))
+        each.ask_and_wait(AwaitLabels(["p"], [[2.0]], ["yes"]))
         one = each.model.waiting.get("p", clock[0])
         assert (bytes(one.row), one.time, one.answer) == (b"[2.0]", clock[0], 1)
     again = opened(crashed(service, tmp_path / "two"), limits=limits)
@@ -577,9 +545,9 @@ def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learned
     for k in range(6):
         for rows in (X[k : k + 1], bad) if k == 3 else (X[k : k + 1],):
             thread = threading.Thread(target=send, args=(rows, labels[k]))
-            waiting = service.queue_length()
+            waiting = len(service.queue)
             thread.start()
-            while service.queue_length() == waiting:
+            while len(service.queue) == waiting:
                 thread.join(0.001)
             threads.append(thread)
     go.set()
@@ -588,7 +556,7 @@ def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learned
     for k in range(6):
         learn(plain, X[k : k + 1], [labels[k]])
     assert sorted(answers) == [1] * 6 + [422]
-    assert bits(service.model.live.tree()) == bits(plain.model.live.tree())
+    assert bits(tree_of(service.model.live)) == bits(tree_of(plain.model.live))
     assert len(list(read_log(service.folder / "log"))) == 7
     for each in (service, plain):
         each.close()
@@ -783,7 +751,7 @@ def test_a_replay_by_another_learner_takes_the_snapshot_that_is_whole(tmp_path):
     snapshot.write_bytes(snapshot.read_bytes()[:-9])
     replay = Replay(tmp_path / "one", Perceptron())
     replay.run()
-    assert replay.rows == 30
+    assert replay.model.rows == 30
     (tmp_path / "one" / "snapshot.mm.previous").unlink()
     with pytest.raises(ModelFileError, match="damaged"):
         Replay(tmp_path / "one", Perceptron())
@@ -803,7 +771,7 @@ def test_a_full_queue_refuses_more(tmp_path):
     for _ in range(2):
         threads.append(threading.Thread(target=service.ask_and_wait, args=(Call(int),)))
         threads[-1].start()
-    while service.queue_length() < 2:
+    while len(service.queue) < 2:
         threads[0].join(0.001)
     with pytest.raises(HTTPError, match="faster") as refused:
         service.ask_and_wait(Call(int))
@@ -905,9 +873,9 @@ def test_what_the_learners_would_keep_is_limited_before_an_event_is_logged(tmp_p
         with pytest.raises(HTTPError, match="would keep 3,003 numbers") as refused:
             learn(service, rows, ["a"] * len(rows))
         assert refused.value.status == 413
-    service.ask_and_wait(Await(["p"], [wide], ["a"]))
+    service.ask_and_wait(AwaitLabels(["p"], [wide], ["a"]))
     with pytest.raises(HTTPError, match="3,003 numbers"):
-        service.ask_and_wait(Label([LabelledId("p", "b", None)], is_batch=False))
+        service.ask_and_wait(Label([LabelRow("p", "b", None)], is_batch=False))
     assert service.model.sequence == 1  # that of the prediction
     learn(service, [{"x1": 1.0}, {f"x{k}": 1.0 for k in range(600)}], ["a", "b"])
     with pytest.raises(HTTPError, match="3,600 numbers"):
@@ -1050,7 +1018,7 @@ def test_a_lack_of_memory_elsewhere_refuses_the_request(tmp_path, monkeypatch):
         assert service.is_healthy()
         assert known(service) == before
     with monkeypatch.context() as short:
-        short.setattr(service.model, "content", fails)
+        short.setattr(ServedModel, "content", fails)
         service.ask_and_wait(Call(service.write_snapshot))  # is tried again later
     assert service.snapshot_sequence == 0
     learn(service, *rows)
@@ -1091,8 +1059,8 @@ EVENTS = {
     "weights": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "w": [1.0, 2.0]}),
     "ids": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "i": [["a"]]}),
     "prediction": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "p": ["a"]}),
-    "waiting": packed(b"W", {"i": ["a"], "x": [], "t": 1.0}),
-    "time": packed(b"W", {"i": ["a"], "x": [[1.0]], "t": "now"}),
+    "waiting": packed(b"W", {"predictions": [["a", 1.0, 1.0, 0]]}),
+    "time": packed(b"W", {"predictions": [["a", [1.0], "now", 0]]}),
     "shadow": packed(b"S", {"name": ["x"], "algorithm": "amira", "parameters": {}}),
     "fields": packed(b"P", {"nothing": 1}),
 }
@@ -1179,16 +1147,16 @@ def put(content, *path, value):
 
 
 TAMPERED = {
-    "step": ("live", "standing", "step", -10),
-    "step 0": ("live", "standing", "step", 0),
-    "rows": ("live", "standing", "rows", -1),
-    "counts": ("live", "standing", "counts", np.array([5])),
-    "sum": ("live", "standing", "counts", np.array([1, 1])),
+    "step": ("live", "stats", "step", -10),
+    "step 0": ("live", "stats", "step", 0),
+    "rows": ("live", "stats", "rows", -1),
+    "counts": ("live", "stats", "counts", np.array([5])),
+    "sum": ("live", "stats", "counts", np.array([1, 1])),
     "drift": ("drift", "detector", "drawn", -5),
     "alarms": ("drift", "alarms", [-1]),
-    "history": ("live", "standing", "history", [[1, "x", 0.5, 0.5]]),
+    "history": ("live", "stats", "history", [[1, "x", 0.5, 0.5]]),
     "refused": ("live", "refused", -1),
-    "shadow": ("shadows", "other", "standing", "mistakes", -100),
+    "shadow": ("shadows", "other", "stats", "mistakes", -100),
     "answers": ("answers", "mistakes", 7),
     "classes": ("classes", np.array(["no", "no"])),
     "names": ("names", [3]),

@@ -405,7 +405,7 @@ def test_few_requests_more(kind, site):
     source = opened(site.url("rows.svm"))
     source.survey()
     asked = []
-    for reading in (source.origin, source):
+    for reading in (source._source, source):
         site.asked = []
         read(reading)
         asked.append(len(site.asked))

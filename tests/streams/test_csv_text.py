@@ -201,7 +201,7 @@ def test_other_encodings_are_refused(encoding):
 
 @pytest.mark.parametrize("encoding", ["klingon", "rot13", "hex", "iso2022_jp", ""])
 def test_what_is_no_encoding_is_refused(encoding):
-    with pytest.raises(StreamError, match=f"with a byte for each .*, not '{encoding}'"):
+    with pytest.raises(StreamError, match=f"single-byte encoding, .*, not '{encoding}'"):
         reader_of(b"x,y\n1,2\n", encoding=encoding)
 
 

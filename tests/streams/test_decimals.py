@@ -218,7 +218,7 @@ BEYOND = [
 
 @pytest.mark.parametrize("number", NO_NUMBERS, ids=ascii)
 def test_what_is_no_number_is_refused(number):
-    with pytest.raises(streams.StreamError, match="line 1, column 5: expected a number behind"):
+    with pytest.raises(streams.StreamError, match="line 1, column 5: expected a number after"):
         list(streams.open(io.BytesIO(f"1 1:{number}\n".encode())).blocks())
     with pytest.raises(streams.StreamError, match="line 1, column 1: expected a label"):
         list(streams.open(io.BytesIO(f"{number} 1:1\n".encode())).blocks())

@@ -149,7 +149,7 @@ def test_what_is_no_such_folder(tmp_path, folder):
     (tmp_path / "text/rows.csv").write_text("x,y\n1,2\n")
     with pytest.raises(IsADirectoryError, match="without Parquet files"):
         streams.open(tmp_path / "text")
-    with pytest.raises(streams.StreamError, match="only Parquet files are read many at a time"):
+    with pytest.raises(streams.StreamError, match="only Parquet files can be read together"):
         streams.open(tmp_path / "text/*.csv")
     with pytest.raises(ValueError, match="only Parquet files"):
         streams.open(folder, format="csv")

@@ -422,7 +422,7 @@ def test_going_on_with_another_recipe_is_refused(tmp_path):
     first = streams.open(tmp_path / "t.csv", label="y", recipe=Recipe(), block_size=2500)
     Perceptron().fit_stream(first, checkpoint=tmp_path / "c")
     other = streams.open(tmp_path / "t.csv", label="y", recipe=Recipe(scale=False), block_size=2500)
-    with pytest.raises(ValueError, match="read otherwise"):
+    with pytest.raises(ValueError, match="read differently"):
         Perceptron().fit_stream(other, checkpoint=tmp_path / "c")
 
 
@@ -694,7 +694,7 @@ def test_a_run_goes_on_with_the_same_missing_values_only(tmp_path):
 
     first = fitted(["--"])
     np.testing.assert_array_equal(fitted(["--"]).coef_, first.coef_)
-    with pytest.raises(StreamError, match="read otherwise before"):
+    with pytest.raises(StreamError, match="read differently before"):
         fitted(["--", "unknown"])
 
 

@@ -231,7 +231,7 @@ def test_values_that_are_said_to_be_missing():
     assert schema["na_values"] == ["-"]
     again = streams.open(io.BytesIO(text), schema=schema, on_error="skip", format="csv")
     np.testing.assert_array_equal(rows_of(again)[0], X)
-    with pytest.raises(StreamError, match="read otherwise before"):
+    with pytest.raises(StreamError, match="read differently before"):
         CsvSource(io.BytesIO(text), on_error="skip").restore(schema)
 
 

@@ -399,7 +399,7 @@ def test_a_checkpoint_knows_which_column_had_the_weights(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(CSV)
     Perceptron().fit_stream(streams.open(path, label="answer"), checkpoint=tmp_path / "c")
-    with pytest.raises(StreamError, match="read otherwise before, with other options"):
+    with pytest.raises(StreamError, match="read differently before, with other options"):
         Perceptron().fit_stream(
             streams.open(path, label="answer", weight="cost"), checkpoint=tmp_path / "c"
         )

@@ -166,24 +166,31 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     of an expert is a sigmoid of its output; the sigmoid is learned as well. All experts read a row
     in one pass.
 
-    Several classes are learned one-vs-rest, with one mixture each.
+    Labels of streams often depend on those before them, which no feature shows. So the argument of
+    each sigmoid has one more term, the surprise of the row learned from last (1 if it was of the
+    positive class, else 0, less its probability in the mixture), times a coefficient that begins
+    with 0 and is learned as well. All predictions, also those of many rows at once and of exported
+    models, are for a row that comes next. Where labels do not depend on each other, as in shuffled
+    data, the coefficients stay near 0.
+
+    Several classes are learned one-vs-rest, by one mixture each.
 
     With ``kernel="rbf"`` there are 24 more experts, for boundaries that are not linear: 4 rules, on
     random Fourier features of a Gaussian kernel in 6 widths. Four are the median distance of the
-    first 128 rows, a half, a quarter and an eighth of it, where columns are measured by their
+    first 32 rows, a half, a quarter and an eighth of it, where columns are measured by their
     ranges in these rows. The other two are a half and a quarter of that distance where a column of
     range ``r_j`` is measured by ``sqrt(r_j**2 + r**2)``, with the root mean square r of all ranges.
     Until then the rows are kept and the linear experts predict; the others learn from these rows
-    together with the next one. Columns that do not vary in the first 128 rows, or come later, have
+    together with the next one. Columns that do not vary in the first 32 rows, or come later, have
     no part in the features, only in the linear experts. Memory is constant: it does not depend on
     the number of rows.
 
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        "rbf" adds experts on random features. On a linear problem they increase the log loss by no
-        more than `max_log_loss` allows, but a row takes longer: each class has `n_components`
-        weights for each of 24 experts.
+        With "rbf" there are experts on random features, too. A linear problem loses no more by
+        them than `max_log_loss` says, but a row takes longer: each class has `n_components` weights
+        for each of 24 experts.
     n_components : int, default=256
         With ``kernel="rbf"``, the number of random features of each width, cosines and sines of
         half as many directions.
@@ -217,7 +224,7 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     experts_ : list of str
         Descriptions of the experts.
     widths_ : ndarray of shape (6,)
-        With ``kernel="rbf"``, after 128 rows: the widths of the kernels, in the units of columns
+        With ``kernel="rbf"``, after 32 rows: the widths of the kernels, in the units of columns
         that are described above.
     leaders_ : ndarray of shape (n_looks, 2)
         Numbers of trials, and the expert with the largest weight after each, as a mean over

@@ -11,16 +11,19 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logit
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.predicting import if_covering, known_sets, observed_coverage
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
 from maxmargin.models.linear_model import as_rows
@@ -31,9 +34,16 @@ from maxmargin.spaces.gaussian_mixture import Mixture, class_logs, learn_mixture
 from maxmargin.training import inputs
 from maxmargin.training.decision import Decision
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.following import check_passes
 from maxmargin.training.learning import known_classes
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import check_new_X
+from maxmargin.training.prediction_sets import (
+    SetTracker,
+    follow_sets,
+    prediction_sets,
+    tracker_for,
+)
 from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.recipes import prepared, recipe_of
 from maxmargin.training.sample_weights import check_any, check_weights
@@ -125,13 +135,18 @@ class MixtureModel:
         rule: NOCARule,
         reading: type[Mixture],
         advance: Any,
+        sets: SetTracker | None = None,
     ) -> None:
-        """Present the rows ``order``; the components move as ``reading`` has it."""
+        """Present the rows ``order``; the components move as ``reading`` has it, and ``sets``."""
         rows, mixture = as_rows(X, NO_TAIL), reading(*self.mixture)
         step = max(1, VALUES_PER_CALL // (X.shape[1] * self.mixture.owners.size))
         for start in range(0, order.size, step):
             part = order[start : start + step]
-            self.errors += int(learn_mixture(rows, codes, part, rule, mixture))
+            logs = np.empty((0 if sets is None else part.size, mixture.outputs.size))
+            self.errors += int(learn_mixture(rows, codes, part, rule, mixture, logs))
+            if sets is not None:
+                odds, classes = logit(class_shares(logs)), logs.shape[1]
+                follow_sets(sets, odds, True, codes, part, slice(0, classes), classes)
             advance(part.size / order.size, note=f"{self.used()} components")
 
     def settle(self) -> None:
@@ -214,6 +229,10 @@ class NOCA(Streamable):
         Determines the orders.
     verbose : int, default=0
         Show a progress bar during `fit` on a terminal.
+    coverage : float, default=None
+        Target coverage of prediction sets, such as 0.9: the share of rows whose label is in the
+        set, on any stream, up to a proved bound. `predict_set` is then available; see
+        `docs/guarantees.md`.
 
     Attributes
     ----------
@@ -231,6 +250,9 @@ class NOCA(Streamable):
         Mistakes and margin errors made while learning.
     n_iter_ : int
         Passes made by the last `fit`.
+    coverage_ : Coverage
+        With `coverage`: the target, the share of rows so far whose label was in its set, and the
+        proved bound on their difference.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -274,6 +296,7 @@ class NOCA(Streamable):
     shuffle: bool = True
     random_state: Any = None
     verbose: int = 0
+    coverage: float | None = None
 
     facts: ClassVar[Facts] = Facts(
         guarantee="few margin errors before ρ is small",
@@ -300,6 +323,7 @@ class NOCA(Streamable):
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "coverage": [Interval(Real, 0, 1, closed="neither"), None],
     }
 
     # ------------------------------------------------------------------------------------ learning
@@ -370,6 +394,7 @@ class NOCA(Streamable):
                 shuffle=self.shuffle,
                 random_state=self.random_state,
                 verbose=self.verbose,
+                coverage=None if self.coverage is None else float(self.coverage),
             ),
             self._rule(),
             READINGS.get((self.nearest, self.variance), Mixture),  # parameters are checked to learn
@@ -396,10 +421,27 @@ class NOCA(Streamable):
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probability of each class, by the densities of its components."""
-        logs = self._class_logs(X)
-        logs[~np.isfinite(logs).any(axis=1)] = 0.0  # nothing is known
-        probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return probabilities / probabilities.sum(axis=1, keepdims=True)
+        return class_shares(self._class_logs(X))
+
+    @if_covering
+    def predict_set(self, X: ArrayLike) -> np.ndarray:
+        """Predict sets of classes, with ``coverage``; see `PassiveAggressive.predict_set`.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool, of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        sets, odds = known_sets(self.__trainer__().options, self._fitted()), self.predict_proba(X)
+        return prediction_sets(sets, logit(odds), True, odds.shape[1])
+
+    @property
+    def coverage_(self) -> Coverage:
+        return observed_coverage(self.__trainer__().options, self._fitted())
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """``f = P(positive) - 1/2`` for two classes, else the probability of each class."""
@@ -602,6 +644,7 @@ class MixtureTrainer:
         watch: Watch | None = None,
     ) -> Fitted:
         options = self.options
+        check_passes(options, "max_iter", options.max_iter)
         rows, labels, features, _ = inputs.check_fit(options, X, y)
         order = presented(sample_weight, labels.size)
         check_any(order.size)
@@ -611,16 +654,17 @@ class MixtureTrainer:
         codes = np.zeros(labels.size, np.int32)
         codes[order] = inputs.class_codes(labels[order], classes)
         model, passes, interrupted = mixture_of(state), 0, None
+        sets = self._sets_for(None)
         try:
             with bar("NOCA", options.max_iter, "passes", enabled=bool(options.verbose)) as advance:
                 while passes < options.max_iter:
                     if options.shuffle:
                         random.shuffle(order)
-                    model.learn(rows, codes, order, self.rule, self.reading, advance)
+                    model.learn(rows, codes, order, self.rule, self.reading, advance, sets)
                     passes += 1
         except KeyboardInterrupt as signal:
             interrupted = signal
-        return Fitted(state._replace(n_iter=passes), interrupted=interrupted)
+        return Fitted(state._replace(n_iter=passes, sets=sets), interrupted=interrupted)
 
     def learn(
         self,
@@ -645,8 +689,14 @@ class MixtureTrainer:
                 "The 'max_components' parameter of NOCA cannot change on a fitted model."
             )
         model = mixture_of(state) if alone else copy.deepcopy(mixture_of(state))
-        model.learn(X, codes, order, self.rule, self.reading, quiet)
-        return Learned(state._replace(model=cast(Model, model)))
+        sets = self._sets_for(state.sets)
+        model.learn(X, codes, order, self.rule, self.reading, quiet, sets)
+        return Learned(state._replace(model=cast(Model, model), sets=sets))
+
+    def _sets_for(self, before: SetTracker | None) -> SetTracker | None:
+        """A copy of what prediction sets followed from so far, if the learner has any."""
+        coverage = self.options.coverage
+        return None if coverage is None else tracker_for(coverage, before)
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         """Logarithms of the densities of classes."""
@@ -663,6 +713,13 @@ class MixtureTrainer:
         """A state without components."""
         model = MixtureModel(classes.size, features.count, self.most, self.rho)
         return State(cast(Model, model), classes, features, margins=np.empty(0))
+
+
+def class_shares(logs: np.ndarray) -> np.ndarray:
+    """The probabilities of classes by the logarithms of their densities."""
+    logs = np.where(np.isfinite(logs).any(axis=1, keepdims=True), logs, 0.0)  # nothing is known
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def mixture_of(state: State) -> MixtureModel:

@@ -1,6 +1,6 @@
 """How far the coverage of prediction sets can be from its target, on any stream.
 
-Adaptive conformal inference (Gibbs and Candès 2021) follows an error level: with the target
+Adaptive conformal inference (Gibbs and Candès 2021) follows a miscoverage level: with the target
 ``alpha``, a fixed rate ``gamma`` and ``err_t = 1`` if the label of row t was outside of its set,
 
     alpha_{t+1} = alpha_t + gamma (alpha - err_t)
@@ -63,7 +63,7 @@ class Coverage:
 def coverage_bound(rows: int, *, rate: float, start: float) -> float:
     """The largest distance of the share of errors from its target after so many rows.
 
-    ``start`` is the first error level, ``alpha_1``.
+    ``start`` is the first miscoverage level, ``alpha_1``.
     """
     _check_rate(rate)
     if not 0.0 <= start <= 1.0:

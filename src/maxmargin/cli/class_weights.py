@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from typing import Any
 
+from maxmargin.cli import learner_options
 from maxmargin.cli.errors import in_words, misuse
 from maxmargin.cli.output import listed
 
@@ -55,17 +55,14 @@ def of_classes(weights: str | dict[str, float], source: Any, classes: Any) -> An
 
 def _meant(text: str, labels: Any) -> Any:
     """The label that was typed, a number however it is written; None if there is none."""
-    for label in map(_plain, labels):
-        if text == str(label) or (isinstance(label, bool) and text.lower() == str(label).lower()):
-            return label
-        with suppress(ValueError):
-            if not isinstance(label, str | bool) and float(text) == label:
-                return label
+    typed = learner_options.value_of(text)
+    for label in labels:
+        plain = label.item() if hasattr(label, "item") else label
+        if text == str(plain) or (
+            typed == plain and isinstance(typed, bool) == isinstance(plain, bool)
+        ):
+            return plain
     return None
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if hasattr(label, "item") else label
 
 
 def give(learners: list[Any], weights: Any) -> None:

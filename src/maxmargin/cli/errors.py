@@ -28,26 +28,17 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 DEBUG = "MAXMARGIN_DEBUG"
 # Options of the library that have one here, of flags for true and false; all others are parameters
 # of learners.
-OPTIONS = {
+SAME = (
+    *("class-weight", "classes", "columns", "decimal", "delimiter", "drop", "encoding"),
+    *("interactions", "label", "missing", "n-features", "passes", "weight"),
+)
+OPTIONS = {name.replace("-", "_"): f"--{name}" for name in SAME} | {
     "categories": "--categorical",
-    "class_weight": "--class-weight",
-    "classes": "--classes",
-    "columns": "--columns",
-    "decimal": "--decimal",
-    "delimiter": "--delimiter",
-    "drop": "--drop",
-    "encoding": "--encoding",
     "header": "--header/--no-header",
-    "interactions": "--interactions",
     "kinds": "--kind",
-    "label": "--label",
-    "missing": "--missing",
-    "n_features": "--n-features",
     "na_values": "--na",
     "on_error": "--skip-errors",
-    "passes": "--passes",
     "scale": "--scale/--no-scale",
-    "weight": "--weight",
     "y": "--label",
     "zero_based": "--zero-based/--one-based",
 }

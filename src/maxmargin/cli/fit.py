@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -36,6 +36,9 @@ Settings = Annotated[
     list[str],
     typer.Option("--set", "-s", metavar="NAME=VALUE", help="Parameter of the learner; repeatable."),
 ]
+ModelFile = Annotated[
+    Path | None, typer.Option("--model", "-m", help="File to write the model to.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 Classes = Annotated[
     str | None,
@@ -57,9 +60,7 @@ def fit(
     rows: data.Data,
     algorithm: Algorithm = learner_options.DEFAULT,
     settings: Settings = [],  # noqa: B006
-    model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="File to write the model to.")
-    ] = None,
+    model: ModelFile = None,
     passes: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 1,
     checkpoint: Annotated[
         Path | None, typer.Option(help="File from which an interrupted run continues.")
@@ -106,17 +107,9 @@ def fit(
                 progress=True,
             )
         except KeyboardInterrupt:
-            if checkpoint is not None:
-                fail(
-                    f"interrupted; run the same command to continue from {checkpoint}",
-                    code=INTERRUPTED,
-                )
-            if model is None:
+            if model is None and checkpoint is None:
                 raise
-            if not hasattr(learner, "classes_"):
-                fail("interrupted before anything was learned", code=INTERRUPTED)
-            save(learner, model)
-            fail(f"interrupted; the model so far is in {model}", code=INTERRUPTED)
+            end_interrupted(learner, model, checkpoint)
         report = summary(learner, source, time.perf_counter() - began)
         if model is not None:
             save(learner, model)
@@ -126,6 +119,20 @@ def fit(
             source = data.open_alike(test, learner, format=None, skip_errors=skips, labelled=True)
             report["test"] = score(learner, source)
         (print_json if as_json else show)(report)
+
+
+def end_interrupted(learner: Any, model: Path | None, checkpoint: Path | None) -> NoReturn:
+    """Say how to continue, or save what has been learned."""
+    from maxmargin.persistence import save
+
+    if checkpoint is not None:
+        message = f"run the same command to continue from {checkpoint}"
+    elif model is None or not hasattr(learner, "classes_"):
+        message = "nothing was learned yet"
+    else:
+        save(learner, model)
+        message = f"the model so far is in {model}"
+    fail(f"interrupted; {message}", code=INTERRUPTED)
 
 
 def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 
 from maxmargin.cli import learner_options
 from maxmargin.cli.errors import check_writable, complain, one_line_errors, require
-from maxmargin.cli.fit import Algorithm, Json, Settings
+from maxmargin.cli.fit import Algorithm, Json, ModelFile, Settings
 from maxmargin.cli.output import duration, percent, print_json, print_report
 
 
@@ -21,9 +21,7 @@ def replay(
     ],
     algorithm: Algorithm = learner_options.DEFAULT,
     settings: Settings = [],  # noqa: B006
-    model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="File to write the model to.")
-    ] = None,
+    model: ModelFile = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a learner on logged events: predict each row, then learn from it."""
@@ -44,7 +42,7 @@ def replay(
         one.run()
         report = one.report() | {"seconds": round(time.perf_counter() - began, 3)}
         if model is not None:
-            save(one.scored.learner, model)
+            save(one.model.live.learner, model)
             report["model"] = str(model)
         (print_json if as_json else show)(report)
 

@@ -179,6 +179,9 @@ def run(app: Any, host: str, port: int) -> None:
             self.force_exit = self.should_exit and sig == signal.SIGINT
             self.should_exit = True
 
+        async def on_tick(self, counter: int) -> bool:
+            return await super().on_tick(counter) or app.failure() is not None
+
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -197,7 +200,6 @@ def run(app: Any, host: str, port: int) -> None:
         timeout_graceful_shutdown=10,
     )
     server = Server(config)
-    app.on_failure(lambda: setattr(server, "should_exit", True))
     sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
     # Before the address is printed; uvicorn sets the same while it runs.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -174,11 +174,7 @@ class Client:
         """
         given = _Rows.of(rows)
         key = new_id() if id is None else id
-        content = {
-            **given.named("row", "rows"),
-            **given.each("label", "labels", labels),
-            "id": key,
-        }
+        content = given.named("row", "rows") | given.each("label", "labels", labels) | {"id": key}
         if weights is not None:
             content |= given.each("weight", "weights", weights)
         return self._post("/learn", content)
@@ -188,29 +184,27 @@ class Client:
 
         With an `id` (one for each row) the server keeps the row until its label comes: `label`.
         """
-        given = _Rows.of(rows)
-        content = given.named("row", "rows")
-        if id is not None:
-            content |= given.each("id", "ids", id)
-        return self._field(
-            self._post("/predict", content), "predictions" if given.many else "prediction"
-        )
+        return self._predicted(rows, "prediction", "predictions", id)
 
     def decision_function(self, rows: Any) -> Any:
         """The score of each class, by its name, of one row or of each."""
-        content = {**_Rows.of(rows).named("row", "rows"), "scores": True}
-        return self._field(self._post("/predict", content), "scores")
+        return self._predicted(rows, "scores", "scores", scores=True)
 
     def predict_set(self, rows: Any) -> Any:
         """The classes in the prediction set of one row, or of each."""
-        given = _Rows.of(rows)
-        content = {**given.named("row", "rows"), "set": True}
-        return self._field(self._post("/predict", content), "sets" if given.many else "set")
+        return self._predicted(rows, "set", "sets", set=True)
 
     def predict_proba(self, rows: Any) -> Any:
         """The probability of each class, by its name, of one row or of each."""
-        content = {**_Rows.of(rows).named("row", "rows"), "proba": True}
-        return self._field(self._post("/predict", content), "probabilities")
+        return self._predicted(rows, "probabilities", "probabilities", proba=True)
+
+    def _predicted(self, rows: Any, one: str, many: str, id: Any = None, **asked: bool) -> Any:
+        """A field of the answer for one row, or for many."""
+        given = _Rows.of(rows)
+        content = given.named("row", "rows") | asked
+        if id is not None:
+            content |= given.each("id", "ids", id)
+        return self._field(self._post("/predict", content), many if given.many else one)
 
     def label(self, ids: Any, labels: Any, *, weights: Any = None) -> dict[str, Any]:
         """Send the label of a prediction that had an id, or the labels of several.

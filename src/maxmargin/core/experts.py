@@ -20,6 +20,9 @@ LARGEST_ODDS = math.log(1e6 - 1.0)
 # Sigmoids begin with this slope, and learn at this rate. Chosen on half of the data sets of
 # `benchmarks.arena`, as the experts of `AutoMargin`.
 FIRST_SLOPE, SIGMOID_RATE, LEAST_SQUARE = 2.0, 0.2, 1e-8
+# The sum of squares that their coefficients of the surprise begin with, so that the first rows do
+# not mislead them.
+FIRST_FOLLOW_SQUARE = 1.0
 # No expert loses more by one row: if all did, nothing would be left to share.
 SMALLEST_PART = 1e-200
 
@@ -221,18 +224,22 @@ class Mixture(NamedTuple):
 
     ::
 
-        p_e = sigmoid(slope_e f_e + offset_e)       (the argument at most `LARGEST_ODDS`)
+        p_e = sigmoid(slope_e f_e + offset_e + follow_e surprise)
         p = sum_e w_e p_e
         w_e <- w_e p_e(y), normalised;    w_e <- (1 - 1 / (t + 1)) w_e + 1 / ((t + 1) N)
+        surprise <- 1 - p if the label is the positive one, else -p
 
-    The sigmoids descend along the gradient of their log losses, by AdaGrad. A row of weight s
-    counts for w as s rows of the same probabilities would.
+    The argument of a sigmoid is at most `LARGEST_ODDS`. The sigmoids descend along the gradient of
+    their log losses, by AdaGrad. A row of weight s counts for w as s rows of the same probabilities
+    would. By the surprise, that of the row learned from last, the experts learn whether labels that
+    the mixture did not expect come one after another, which no row shows.
 
     Attributes
     ----------
     weights : of the experts of each problem, which add up to 1
-    slopes, offsets : those of the sigmoids
-    slope_squares, offset_squares : sums of the squares of their gradients
+    slopes, offsets, follows : those of the sigmoids
+    slope_squares, offset_squares, follow_squares : sums of the squares of their gradients
+    surprises : of each problem; 0 before the first row
     leaders : the expert of the largest weight after every ``stride`` trials, of all problems
     clock : how many leaders are ``written``, and that ``stride``
     """
@@ -240,14 +247,17 @@ class Mixture(NamedTuple):
     weights: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
     slopes: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
     offsets: Annotated[np.ndarray, Array("problems", "experts", finite=True)]
+    follows: Annotated[np.ndarray, Array("problems", "experts", finite=True)]
     slope_squares: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
     offset_squares: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
+    follow_squares: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
+    surprises: Annotated[np.ndarray, Array("problems", finite=True)]
     leaders: Leaders
     clock: Clock
 
-    def chance_of(self, c, e, output):
+    def chance_of(self, c, e, output, surprise):
         """The probability that expert ``e`` gives the positive class of problem ``c``."""
-        odds = self.slopes[c, e] * output + self.offsets[c, e]
+        odds = self.slopes[c, e] * output + self.offsets[c, e] + self.follows[c, e] * surprise
         return 1.0 / (1.0 + math.exp(-max(-LARGEST_ODDS, min(LARGEST_ODDS, odds))))
 
     def log_odds_of(self, c, outputs, chances, awake):
@@ -258,7 +268,7 @@ class Mixture(NamedTuple):
         """
         chance = total = nothing = 0.0
         for e in range(awake):
-            chances[e] = self.chance_of(c, e, outputs[e])
+            chances[e] = self.chance_of(c, e, outputs[e], self.surprises[c])
             chance += self.weights[c, e] * chances[e]
             total += self.weights[c, e]
             nothing += 0.0 * outputs[e]
@@ -273,8 +283,9 @@ class Mixture(NamedTuple):
 
         The sigmoids of experts from ``awake`` on do not learn.
         """
-        experts, total = outputs.size, 0.0
+        experts, total, chance = outputs.size, 0.0, 0.0
         for e in range(experts):
+            chance += self.weights[c, e] * chances[e]
             likelihood = chances[e] if y > 0.0 else 1.0 - chances[e]
             if weight != 1.0:
                 likelihood = max(SMALLEST_PART, likelihood**weight)
@@ -284,21 +295,31 @@ class Mixture(NamedTuple):
         part, scale = share / experts, (1.0 - share) / total
         for e in range(experts):
             self.weights[c, e] = scale * self.weights[c, e] + part
-            if e < awake:
-                self.bend_sigmoid(c, e, y, outputs[e], chances[e], weight)
+        self.bend_sigmoids(c, y, outputs, chances, 0, awake, self.surprises[c], weight)
+        self.surprises[c] = (1.0 if y > 0.0 else 0.0) - chance
         if c == self.weights.shape[0] - 1 and is_due(self.clock, trials):
             write_leader(self.leaders, self.clock, self.leader())
 
-    def bend_sigmoid(self, c, e, y, output, chance, weight):
-        """Let the sigmoid of expert ``e`` learn from the label."""
-        gradient = weight * (chance - (1.0 if y > 0.0 else 0.0))
-        self.offset_squares[c, e] += gradient * gradient
-        self.offsets[c, e] -= SIGMOID_RATE * gradient / math.sqrt(self.offset_squares[c, e])
-        gradient *= output
-        self.slope_squares[c, e] += gradient * gradient
-        slope = self.slopes[c, e]
-        slope -= SIGMOID_RATE * gradient / math.sqrt(self.slope_squares[c, e])
-        self.slopes[c, e] = max(0.0, slope)
+    def bend_sigmoids(self, c, y, outputs, chances, first, stop, surprise, weight):
+        """Let the sigmoids of the experts from ``first`` to ``stop`` learn from the label.
+
+        Each loop touches few arrays, so that it is compiled to vector instructions.
+        """
+        label = 1.0 if y > 0.0 else 0.0
+        for e in range(first, stop):
+            gradient = weight * (chances[e] - label)
+            self.offset_squares[c, e] += gradient * gradient
+            self.offsets[c, e] -= SIGMOID_RATE * gradient / math.sqrt(self.offset_squares[c, e])
+        for e in range(first, stop):
+            gradient = weight * (chances[e] - label) * surprise
+            self.follow_squares[c, e] += gradient * gradient
+            self.follows[c, e] -= SIGMOID_RATE * gradient / math.sqrt(self.follow_squares[c, e])
+        for e in range(first, stop):
+            gradient = weight * (chances[e] - label) * outputs[e]
+            self.slope_squares[c, e] += gradient * gradient
+            slope = self.slopes[c, e]
+            slope -= SIGMOID_RATE * gradient / math.sqrt(self.slope_squares[c, e])
+            self.slopes[c, e] = max(0.0, slope)
 
     def leader(self):
         """The expert of the largest weight, in the mean of all problems."""
@@ -313,7 +334,7 @@ class Mixture(NamedTuple):
 
 
 bridge("score", "judge")
-bridge("answer", "chance_of", "log_odds_of", "judge_label", "bend_sigmoid")
+bridge("answer", "chance_of", "log_odds_of", "judge_label", "bend_sigmoids")
 bridge("leader", inline=False)
 
 
@@ -326,6 +347,7 @@ def new_mixture(problems: int, experts: int) -> Mixture:
     """All experts weigh the same."""
     sizes = {"problems": problems, "experts": experts}
     numbers = {"weights": 1.0 / experts, "slopes": FIRST_SLOPE}
+    numbers["follow_squares"] = FIRST_FOLLOW_SQUARE
     numbers |= dict.fromkeys(("slope_squares", "offset_squares"), LEAST_SQUARE)
     given = {name: np.full((problems, experts), number) for name, number in numbers.items()}
     return blank(Mixture, sizes, **given)

@@ -1,7 +1,4 @@
-"""Learning on a Dask cluster, with the same certificate as on one machine.
-
-It needs ``pip install "maxmargin[dask]"``. See ``docs/clusters.md``.
-"""
+"""Learning on a Dask cluster, with the same certificate as on one machine; see docs/clusters.md."""
 
 from __future__ import annotations
 
@@ -38,9 +35,8 @@ except ImportError as error:  # pragma: no cover
         f'maxmargin.dask needs Dask: pip install "maxmargin[dask]" ({error})'
     ) from None
 
-# Seconds between two checks that there still are workers.
-SECONDS_BETWEEN_CHECKS = 1.0
-# Models of many features are sent as part of the graph, so that they can be made again.
+SECONDS_BETWEEN_CHECKS = 1.0  # whether there are workers
+# Models of many features are part of the graph, so that lost results can be recomputed.
 LARGE_GRAPH = {"distributed.admin.large-graph-warning-threshold": "4 GiB"}
 
 
@@ -49,30 +45,30 @@ class ClusterError(RuntimeError):
 
 
 class DaskClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that learns from rows in a Dask cluster, and proves how good it is.
+    """A classifier that learns from rows in a Dask cluster, with a certificate.
 
-    The model depends on the rows and on how they are partitioned, and on nothing else: not on how
-    many workers there are, which of them die on the way, or who is first.
+    The model depends only on the rows and their partitions, not on the number, the order or the
+    failure of workers.
 
     Parameters
     ----------
     estimator : estimator
         `MaxMargin`, which is solved exactly by rounds over all partitions; or an online learner
-        with linear weights, which makes a pass over each partition, whose results are mixed.
+        with linear weights, which makes a pass over each partition; the models are averaged.
     client : distributed.Client, default=None
-        By default the current one. None is started.
+        By default the current one; none is started.
     rounds : int, default=None
-        Rounds at most. By default as many as `MaxMargin` needs, up to its `max_iter`, and one for
-        other learners.
+        Maximum number of rounds. By default the `max_iter` of `MaxMargin`, and one for other
+        learners.
     patience : float, default=30.0
-        An error is raised if there is no worker, or no scheduler, for so many seconds.
+        Seconds without a worker or a scheduler after which an error is raised.
 
     Attributes
     ----------
     estimator_ : estimator
-        What was learned, as on one machine; see `to_local`.
+        The fitted estimator; see `to_local`.
     certificate_ : Certificate
-        The margin reached on the rows of all partitions, and a proved bound on the best possible.
+        The margin on the rows of all partitions, and a proved bound on the best possible one.
     classes_, coef_, intercept_, n_features_in_, n_iter_, converged_
         Those of `estimator_`; `n_iter_` counts rounds.
 
@@ -103,20 +99,19 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Learn from all partitions.
 
-        An error leaves what was learned before; Ctrl-C the best certified model so far.
+        After an error the classifier is unchanged; after Ctrl-C it has the best model so far.
 
         Parameters
         ----------
         X : dask array, dask frame, list of delayed blocks, or path, pattern or list of paths
-            Arrays have chunks of NumPy arrays or CSR matrices. Files are svmlight, CSV, Parquet or
-            others that `maxmargin.streams.open` takes, each a partition, which workers read
-            themselves in each round, in constant memory.
+            Arrays have chunks of NumPy arrays or CSR matrices. Files are those of
+            `maxmargin.streams.open`, each a partition; workers read them in each round, in constant
+            memory.
         y : dask array, dask series, or list of delayed blocks
-            The labels, in the same partitions; None for files, which have them.
+            The labels, in the same partitions; None for files.
         sample_weight : as y, default=None
-            How often each row counts.
         **options
-            For files, see `maxmargin.streams.open`: ``label="spam"``, say.
+            Options of `maxmargin.streams.open` for files, such as ``label="spam"``.
         """
         self._check_parameters()
         local = clone(self.estimator)
@@ -174,24 +169,24 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return client
 
     def __sklearn_clone__(self) -> Any:
-        """The same parameters; the client is shared, since it cannot be copied."""
+        """The client is shared, since it cannot be copied."""
         return type(self)(clone(self.estimator), self.client, self.rounds, self.patience)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the client, which stays where it is: the current one is used elsewhere."""
+        """Without the client, which cannot be pickled."""
         return {**super().__getstate__(), "client": None}
 
     # ----------------------------------------------------------------------------------- predicting
     def predict(self, X: Any) -> Any:
-        """The class of each row: lazily, an array for an array and a series for a frame."""
+        """The class of each row: a lazy array for an array, a series for a frame."""
         return _lazily(self._fitted(), "predict", X)
 
     def decision_function(self, X: Any) -> Any:
-        """The scores of each row, likewise; one column per class if there are more than two."""
+        """The scores of each row; a column for each class if there are more than two."""
         return _lazily(self._fitted(), "decision_function", X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> float:
-        """The accuracy on rows as `fit` takes them."""
+        """The accuracy on rows given as for `fit`."""
         local = self._fitted()
         executor = DaskExecutor(self._client(), self.patience)
         shards = _shards(executor, X, y, sample_weight, options)
@@ -204,7 +199,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return right / rows
 
     def to_local(self) -> Any:
-        """The fitted estimator itself, which can be saved, loaded and served as any other."""
+        """A copy of the fitted estimator, which does not need Dask."""
         return copy.deepcopy(self._fitted())
 
     def _fitted(self) -> Any:
@@ -216,14 +211,14 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return "estimator_" in vars(self)
 
     def __getattr__(self, name: str) -> Any:
-        """What was learned, such as `classes_` and `certificate_`."""
+        """Fitted attributes such as `classes_` and `certificate_`."""
         if name.endswith("_") and not name.startswith("_") and "estimator_" in vars(self):
             return getattr(self.estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class Hits(NamedTuple):
-    """The question how many rows a classifier gets right, and how many there are, by weight."""
+    """The question about the weights of correctly classified rows and of all rows."""
 
     classifier: Any
 
@@ -242,12 +237,11 @@ class Hits(NamedTuple):
         return right, rows
 
 
-# ---------------------------------------------------------------------------------- who asks shards
+# ---------------------------------------------------------------------------------------- executor
 class DaskExecutor:
-    """Asks the partitions of a cluster; what stands for them are futures.
+    """Partitions in a cluster, as futures.
 
-    Whatever a worker holds is the result of a task, and tasks are pure: what is lost with a worker
-    the scheduler has computed anew, to the bit.
+    Tasks are pure: the scheduler recomputes what is lost with a worker, to the bit.
     """
 
     def __init__(self, client: Any, patience: float) -> None:
@@ -264,7 +258,7 @@ class DaskExecutor:
         with _as_cluster_errors():
             sent = [self._submit(_itself, each) for each in given]
             found = self._map(derived, len(shards), function, shards, *sent)
-            for shard in shards:  # it is held only until it has been turned into another one
+            for shard in shards:  # needed only until the new ones are computed
                 shard.release()
             return found
 
@@ -275,14 +269,14 @@ class DaskExecutor:
             root = tree(leaves, lambda some: self._submit(merged, sent, some))
         try:
             return self._result(root, shards, leaves)
-        finally:  # unfinished tasks are of no use any more
+        finally:  # unfinished tasks are useless
             for future in (root, *leaves):
                 future.release()
 
     def _map(self, function: Callable[..., Any], count: int, *given: Any) -> list[Any]:
-        """So many tasks, given lists of one thing for each of them, or one thing for all.
+        """Submit tasks together, since a message for each takes as long as some thousand rows.
 
-        They are sent together: a message for each of them takes as long as some thousand rows.
+        Arguments are lists with an item for each task, or the same for all.
         """
         each = [some if isinstance(some, list) else [some] * count for some in given]
         with dask.config.set(LARGE_GRAPH):
@@ -311,7 +305,7 @@ class DaskExecutor:
         if root.status == "finished":
             with _as_cluster_errors():
                 return self.client.gather(root)
-        # Where the scheduler cannot read the graph of a shard, what depends on that is cancelled.
+        # If the scheduler cannot read the graph of a shard, dependent tasks are cancelled.
         if "error" in {root.status, *(shard.status for shard in shards)}:
             raise self._blamed(root, shards, leaves)
         raise ClusterError("The scheduler of the Dask cluster was lost.")
@@ -325,7 +319,7 @@ class DaskExecutor:
             return False
 
     def _blamed(self, root: Any, shards: Sequence[Any], leaves: Sequence[Any]) -> BaseException:
-        """The error of the first shard that failed, with its name."""
+        """The error of the first failed shard, with its name."""
         for k, (shard, leaf) in enumerate(zip(shards, leaves, strict=True)):
             for future in (shard, leaf):
                 if future.status == "error":
@@ -344,18 +338,18 @@ def _itself(value: Any) -> Any:
 
 @contextmanager
 def _as_cluster_errors() -> Iterator[None]:
-    """Turn errors of Dask about a lost connection into a `ClusterError`."""
+    """Lost connections raise a `ClusterError`."""
     try:
         yield
     except (distributed.CancelledError, OSError) as error:
         raise ClusterError(f"The scheduler of the Dask cluster was lost ({error}).") from error
 
 
-# ----------------------------------------------------------------------------- whose rows these are
+# -------------------------------------------------------------------------------------- partitions
 def _shards(
     executor: DaskExecutor, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
 ) -> Sequence[Any]:
-    """Of files, or futures of shards in memory."""
+    """Files, or futures of shards in memory."""
     if _are_paths(X):
         if y is not None or sample_weight is not None:
             raise ValueError("Files have labels, and weights, of their own: pass them alone.")
@@ -395,7 +389,7 @@ def _whole_rows(X: Any) -> Any:
 
 
 def _parts(data: Any, name: str, like: Any = None, count: int = 0) -> list[Any]:
-    """Delayed blocks of rows, in the partitions of ``like``; None for each if there are no data."""
+    """Delayed blocks of rows, in the partitions of ``like``; ``count`` times None without data."""
     if data is None:
         return [None] * count
     if isinstance(data, da.Array):
@@ -416,19 +410,19 @@ def _parts(data: Any, name: str, like: Any = None, count: int = 0) -> list[Any]:
 
 
 def _is_frame(X: Any) -> bool:
-    """Is it a frame or a series of Dask? (`dask.dataframe` needs pandas, which may be missing.)"""
+    """Whether it is a frame or a series of Dask; `dask.dataframe` would need pandas."""
     return is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "npartitions")
 
 
 # --------------------------------------------------------------------------------------- predicting
 def _lazily(local: Any, method: str, X: Any) -> Any:
-    """What a method of a fitted estimator says of each row, in the kind of collection of ``X``."""
+    """The results of a method for each row, as the same kind of collection as ``X``."""
     if _are_paths(X):
         raise TypeError(
             f"{method} takes rows, not files: those are read by maxmargin.streams.open, or "
             "`maxmargin predict` with a model that was saved by save(clf.to_local(), ...)."
         )
-    empty = _answer_to_nothing(local, method)
+    empty = _empty_result(local, method)
     if isinstance(X, da.Array):
         X = _whole_rows(X)
         how: dict[str, Any] = {"drop_axis": 1}
@@ -442,8 +436,8 @@ def _lazily(local: Any, method: str, X: Any) -> Any:
     return getattr(local, method)(X)
 
 
-def _answer_to_nothing(local: Any, method: str) -> np.ndarray:
-    """What a method says of no rows: its type and its number of columns."""
+def _empty_result(local: Any, method: str) -> np.ndarray:
+    """The empty result of a method, which has its type and number of columns."""
     given = np.zeros((1, local.n_features_in_))
     learner = copy.copy(local)
     state: Any = state_of(learner)
@@ -453,7 +447,7 @@ def _answer_to_nothing(local: Any, method: str) -> np.ndarray:
 
 def _rows_of(X: Any, local: Any, method: str) -> np.ndarray:
     if X.shape[0] == 0:
-        return _answer_to_nothing(local, method)
+        return _empty_result(local, method)
     return getattr(local, method)(X)
 
 

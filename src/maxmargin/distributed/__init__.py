@@ -1,7 +1,7 @@
-"""Learning from rows in many places: what each shard answers, and how the answers add up.
+"""Learning from shards of rows on many machines.
 
-Nothing here knows an engine. An `Executor` asks all shards the same question and merges their
-answers; `maxmargin.dask` has one for Dask, and ``docs/clusters.md`` shows those for Ray and Spark.
+It is independent of an engine: an `Executor` sends the same question to all shards and merges their
+answers. `maxmargin.dask` has one for Dask, and ``docs/clusters.md`` shows those for Ray and Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fitting a learner from shards: a survey, then the rounds that it takes."""
+"""Fitting a learner to shards: a survey, then rounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from maxmargin.distributed.distributed_newton import Progress, Report, solved
 from maxmargin.distributed.executor import Executor, Plain
 from maxmargin.distributed.hard_margin import separated
 from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
-from maxmargin.distributed.shards import File, Schemas
+from maxmargin.distributed.shards import File, Schemas, encoded
 from maxmargin.distributed.survey import Found, Job, Overview, Survey, overview_of
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.protocol import put_state
@@ -35,13 +35,13 @@ def fit(
     Parameters
     ----------
     estimator : MaxMargin, or an online learner with linear weights
-        An error leaves it as it was; Ctrl-C with the best model so far.
+        An error leaves it unchanged; after Ctrl-C it has the best model so far.
     shards : list of Held, or of File
-        See `files`. None needs rows of more than one class, or any rows.
+        See `files`. A shard may be empty or have a single class.
     executor : Executor, default=None
-        Who asks the shards; by default this process, one after the other.
+        By default `Plain()`: this process, one shard after the other.
     rounds : int, default=None
-        At most so many; by default the `max_iter` of `MaxMargin`, else 1.
+        Maximum number of rounds; by default the `max_iter` of `MaxMargin`, else 1.
     report : callable, default=None
         Called with the `Progress` after each round.
 
@@ -62,8 +62,8 @@ def fit(
     check_can_learn(estimator, rounds)
     exact = isinstance(estimator, MaxMargin)
     executor, learner = executor or Plain(), clone(estimator)
-    overview, encoded, schema = _surveyed(learner, shards, executor)
-    job = Job(learner, overview, executor, encoded)
+    overview, ready, schema = _surveyed(learner, shards, executor)
+    job = Job(learner, overview, executor, ready)
     if not exact:
         state, interrupted = mixed(job, rounds or 1, report)
         put_state(estimator, state._replace(schema=schema))
@@ -87,7 +87,7 @@ def fit(
 
 
 def check_can_learn(estimator: Any, rounds: int | None) -> None:
-    """Raise if an estimator is not one for shards, before any is looked at."""
+    """Raise if an estimator cannot learn from shards, before any is read."""
     if isinstance(estimator, MaxMargin):
         estimator.check_can_fit()
         if estimator.kernel != "linear" or estimator.device != "cpu":
@@ -114,13 +114,13 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
 def _surveyed(
     learner: BaseEstimator, shards: Sequence[Any], executor: Executor
 ) -> tuple[Overview, Any, dict[str, Any] | None]:
-    """The survey of all rows, shards with class codes, and how files are to be read."""
+    """The survey of all rows, shards with class codes, and the schema of files."""
     placed, schema, guesses = executor.place(shards), None, False
     if is_file := isinstance(shards[0], File):
         options = shards[0].options
         schema = executor.ask(Schemas(), placed[:1])
         if schema["format"] == "svmlight":
-            # Where columns begin only all files can tell: they are read as if it were at 0.
+            # The first column is known only from all files: they are read as if it were 0.
             guesses = options.get("zero_based", "auto") == "auto"
             schema = {"format": "svmlight", "zero_based": True, "least_width": 1}
             placed = executor.derive(_read_by, placed, schema, guesses)
@@ -139,22 +139,18 @@ def _surveyed(
         width = overview.columns.features.count
         schema = {"format": "svmlight", "zero_based": bool(zero_based), "least_width": width}
         placed = executor.derive(_read_by, executor.place(shards), schema, guesses)
-    return overview, executor.derive(_encoded, placed, overview.columns), schema
+    return overview, executor.derive(encoded, placed, overview.columns), schema
 
 
 def _read_by(shard: File, schema: dict[str, Any], guesses: bool) -> File:
     options = {k: v for k, v in shard.options.items() if k != "zero_based" or not guesses}
-    if guesses and schema["least_width"] == 1:  # a number of columns that begin with 1, maybe
+    if guesses and schema["least_width"] == 1:  # columns may be numbered from 1
         options.pop("n_features", None)
     return shard._replace(schema=schema, options=options)
 
 
-def _encoded(shard: Any, columns: Any) -> Any:
-    return shard.encoded(columns)
-
-
 def _from_one(found: Found) -> Found:
-    """The same for columns that are numbered from 1 on."""
+    """The same for columns that are numbered from 1."""
     return found._replace(
         columns=tuple(
             (columns._replace(count=max(columns.count - 1, 1)), name)

@@ -1,10 +1,9 @@
 """The maximum soft margin by rounds of Newton's method over shards.
 
-It is the method of `models.newton_solver`, with the same certificate. A round asks at the end of
-a step of each problem: for the sums behind gradient and certificate, for the Hessian there, and for
-what steps of other lengths would have cost, and how steeply that falls. So a step that is good
-costs one round. One that is not is tried again at the length where its cost is least, as far as
-that is known by then. The first point is the exact solution for a sample of the rows.
+The method and the certificate are those of `models.newton_solver`. A round asks at the end of a
+step of each problem for the sums of gradient and certificate, the Hessian, and the costs and slopes
+of steps of other lengths. So a good step costs one round, and any other one is repeated with the
+estimated best length. The first point is the exact solution for a sample of the rows.
 """
 
 from __future__ import annotations
@@ -44,45 +43,44 @@ from maxmargin.models.newton_solver import (
 )
 from maxmargin.training import inputs
 
-# Lengths of a step at which its cost is asked for, and those between two known lengths.
+# Lengths of a step at which its cost is computed, and positions between two known lengths.
 SHORTER = np.array([0.5, 0.25, 0.1, 0.03, 0.01, 1.0])
 BETWEEN = np.array([1.0, 2.0, 3.0, 4.0, 5.0]) / 6.0
-# A whole step is taken if it gains at least that share of what the best of them would; another one
-# if no more than that share of the slope is left there. So many are tried of each step.
+# A full step is taken if it gains at least this share of the best gain; another length, if at most
+# this share of the slope remains there. And the number of lengths that are tried.
 GOOD, MOST_TRIED = 0.5, 12
-# A round that gains less, as a share of the tolerance, gains nothing.
+# A round that gains less than this share of the tolerance has no effect.
 LEAST_GAIN = 1e-3
-# So many numbers of rows are looked at together, that they stay in the cache.
+# The number of values that are processed together, so that they stay in the cache.
 NUMBERS_AT_ONCE = 2**18
 
 
-# ------------------------------------------------------------------------------------ what is asked
+# --------------------------------------------------------------------------------------- questions
 class Sums(NamedTuple):
-    """What shards answer; all of it adds up."""
+    """The answer of shards, which are added."""
 
-    # Active rows times their slacks: of the positive rows of problem c in line 2c, of the negative
-    # ones in line 2c + 1; see `core.newton_passes.pulls`.
+    # Active rows times their slacks: line 2c has the positive rows of problem c, line 2c + 1 the
+    # negative ones; see `core.newton_passes.pulls`.
     pulls: np.ndarray
-    totals: np.ndarray  # of slacks, of their squares, and of active rows, in the same lines
-    # Costs of steps of other lengths, and half their derivatives by the length, a table for each
-    # problem; see `core.newton_passes.along_steps`.
+    totals: np.ndarray  # of slacks, their squares, and active rows, in the same lines
+    # Costs of steps of other lengths and half their derivatives, for each problem; see
+    # `core.newton_passes.along_steps`.
     along: np.ndarray
-    curvature: np.ndarray  # upper triangles of Hessians, or their diagonals, of the open problems
+    curvature: np.ndarray  # upper triangles or diagonals of the Hessians of open problems
 
 
 class PointQuestion(NamedTuple):
-    """The question at a point for each of the open problems."""
+    """The question about a point of each open problem."""
 
-    classes: int  # how many there are
-    first: int  # the first of the problems of this run
-    open: np.ndarray  # those that are asked about, numbered from the first on
-    # Weights, the intercept last, and the steps that led there.
-    points: np.ndarray
-    steps: np.ndarray
-    lengths: np.ndarray  # other lengths of these steps, a line for each problem
+    classes: int  # the number of classes
+    first: int  # the first problem of this run
+    open: np.ndarray  # the open problems, numbered from the first on
+    points: np.ndarray  # weights, the intercept last
+    steps: np.ndarray  # that led to the points
+    lengths: np.ndarray  # other lengths of the steps, for each problem
     center: np.ndarray  # of the rows of Hessians
-    gathers: bool  # do rows fill so much of their width that they are gathered?
-    intercept: bool  # is there one?
+    gathers: bool  # are rows dense enough to be gathered?
+    intercept: bool
 
     def answer(self, shard: Any) -> Sums:
         problems, size = self.points.shape
@@ -135,7 +133,7 @@ class PointQuestion(NamedTuple):
 
 
 class Product(NamedTuple):
-    """The question what the Hessian at a point is times a line, for conjugate gradients."""
+    """The question about the product of the Hessian and a line, for conjugate gradients."""
 
     classes: int
     first: int
@@ -164,16 +162,16 @@ class Product(NamedTuple):
 
 
 def _added(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum of arrays of some shards, in their order."""
+    """The sum of arrays, in their order."""
     total = arrays[0].copy()
     for each in arrays[1:]:
         total += each
     return total
 
 
-# ------------------------------------------------------------------------------------ who is asking
+# ------------------------------------------------------------------------------------------ rounds
 class Progress(NamedTuple):
-    """How far rounds have come: how many, the least certified ratio, and how many rows they saw."""
+    """The number of rounds, the least certified ratio, and the number of rows."""
 
     rounds: int
     ratio: float
@@ -212,7 +210,7 @@ class Best:
         self.evidence: list[Any] = [None] * problems
 
     def offer(self, c: int, weights: np.ndarray, margin: float, evidence: Evidence) -> None:
-        """Take what is better: a larger ratio or, where nothing is reached yet, a smaller bound."""
+        """Keep what is better: a larger ratio or, if both are 0, a smaller bound."""
         bound = evidence.bound()
         ratio = margin / bound if 0.0 < bound < np.inf and margin > 0.0 else 0.0
         if (ratio, -bound) > (self.ratios[c], -self.bounds[c]):
@@ -232,15 +230,15 @@ class Rounds:
         learner, overview = job.learner, job.overview
         self.first, self.penalty = first, float(learner.soft_margin)
         self.intercept, self.width = bool(learner.fit_intercept), start.shape[1] - 1
-        # Where each problem is, and the step that it tries.
+        # The point of each problem, and the step that is tried.
         self.weights, self.steps = start.copy(), np.zeros_like(start)
         self.weights[:, -1] *= self.intercept
-        # 2 lambda P at these weights, and half its derivative along the step.
+        # 2 lambda P at the point, and half its derivative along the step.
         self.values, self.slopes = np.full(start.shape[0], np.inf), np.zeros(start.shape[0])
-        # Lengths of the step at which its cost is asked for, and those where it falls and rises.
+        # Lengths at which the cost of the step is computed, and where it decreases and increases.
         self.lengths = np.tile(SHORTER, (start.shape[0], 1))
         self.brackets = np.tile([0.0, np.inf], (start.shape[0], 1))
-        # How often the step got another length, and rounds without a gain.
+        # How often the length of the step was changed, and rounds without a gain.
         self.tried, self.idle = np.zeros((2, start.shape[0]), int)
         self.open: Any = np.arange(start.shape[0])
         self.best = Best(start.shape[0], self.width)
@@ -292,7 +290,6 @@ class Rounds:
         )
 
     def _evidence(self, c: int, sums: Sums) -> Evidence:
-        """The rows at their slacks; each merge may have rounded once more."""
         longest_own = np.sqrt(self.penalty / self.overview.least)
         return evidence_of_slacks(
             sums.pulls[2 * c : 2 * c + 2, :-1],
@@ -306,7 +303,7 @@ class Rounds:
 
     # ------------------------------------------------------------------------------------ the steps
     def _moved(self, c: int, point: np.ndarray, sums: Sums) -> bool:
-        """Go to the end of the step, if that is good, else change it; are the sums those there?"""
+        """Accept the step if it is good, else change it; returns whether it was accepted."""
         if not self.steps[c].any():
             losses = float(sums.totals[2 * c : 2 * c + 2, 1].sum())
             self.weights[c] = point
@@ -328,21 +325,21 @@ class Rounds:
         if values[best] < before:
             self.weights[c] += self.lengths[c, best] * self.steps[c]
             self.values[c] = values[best]
-        self.steps[c] = 0.0  # and look there anew
+        self.steps[c] = 0.0  # and ask again there
         return False
 
     def _along(self, c: int, sums: Sums) -> np.ndarray:
-        """2 lambda P at the lengths of the step, and half its derivatives by them."""
+        """2 lambda P at the lengths of the step, and half its derivatives."""
         (w, step), t = (each[c, :-1] for each in (self.weights, self.steps)), self.lengths[c]
         ww, wd, dd = float(w @ w), float(w @ step), float(step @ step)
         lengths = np.stack([ww + t * (2.0 * wd + t * dd), wd + t * dd, np.full_like(t, dd)])
         return self.penalty * lengths + sums.along[c].T
 
     def _narrow(self, c: int, slopes: np.ndarray, curvatures: np.ndarray) -> bool:
-        """Try the step at the length where its cost is least, unless there is no such place.
+        """Try the step at the length of least cost; returns False if there is none.
 
-        The derivative is piecewise linear and grows: a Newton step from the two lengths between
-        which it is 0, whichever stays between them, and else half-way.
+        The derivative is piecewise linear and increasing: a Newton step from one of the lengths
+        around its zero, if it stays between them, else bisection.
         """
         lengths, (low, high), guesses = self.lengths[c], self.brackets[c], []
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -365,7 +362,6 @@ class Rounds:
         return True
 
     def _find_steps(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
-        """Newton steps of these problems, from the sums where they are."""
         solve_for = self._search if self.width > MOST_DIRECT else self._solve
         solve_for(which, asked, sums)
         self.lengths[which], self.brackets[which], self.tried[which] = SHORTER, (0.0, np.inf), 0
@@ -392,7 +388,7 @@ class Rounds:
         return gradient
 
     def _search(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
-        """By conjugate gradients, each step of which is a round."""
+        """Conjugate gradients; each of their steps is a round."""
         penalty, searches = self.penalty, {}
         for c in which:
             (n,) = np.flatnonzero(asked == c)
@@ -417,7 +413,7 @@ class Rounds:
 def solved(
     job: Job, problems: int, most: int, report: Report
 ) -> tuple[Solution, BaseException | None]:
-    """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
+    """The hyperplanes after at most ``most`` rounds, and Ctrl-C if it has stopped them."""
     task = sample_task(job.overview, job.learner)
     with one_thread():
         start = solve(task, problems, lambda *_, **__: None).weights

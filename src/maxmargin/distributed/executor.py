@@ -1,8 +1,7 @@
-"""Rounds: one question to all shards, and the tree by which their answers become one.
+"""Rounds: a question to all shards, whose answers are merged in a tree.
 
-Answers are pure functions of shard and question, and are merged in an order that depends on the
-number of shards only. So the result does not know how many workers there were, which of them were
-lost and computed anew, or who was first.
+Answers are pure functions of shard and question, and the tree depends only on the number of shards.
+So the result does not depend on the number of workers, their order, or lost results.
 """
 
 from __future__ import annotations
@@ -14,41 +13,40 @@ from typing import Any, Protocol
 from maxmargin.distributed.shards import ShardError
 from maxmargin.models.blas_threads import one_thread
 
-# So many answers are merged at a time.
-FAN_IN = 8
+FAN_IN = 8  # number of answers that are merged at once
 
 
 class Question(Protocol):
-    """What all shards are asked; it must be possible to send it to them."""
+    """A question to all shards, which can be pickled."""
 
     def answer(self, shard: Any) -> Any:
-        """What one shard has to say."""
+        """The answer of a shard."""
 
     def merged(self, answers: Sequence[Any]) -> Any:
-        """What several shards have to say together, in the order of their numbers."""
+        """The common answer of several shards, given in the order of their numbers."""
 
 
 class Executor(Protocol):
-    """Who asks shards, wherever they are; what stands for a shard is the executor's business."""
+    """Sends questions to shards, for which it may use handles such as futures."""
 
     def place(self, shards: Sequence[Any]) -> Sequence[Any]:
-        """Bring shards to where they are asked; what stands for them from then on."""
+        """Handles of shards, perhaps on other machines."""
 
     def derive(self, function: Callable[..., Any], shards: Sequence[Any], *given: Any) -> Any:
-        """Shards ``function(shard, *given)`` in place of these, which are not asked any more."""
+        """Handles of ``function(shard, *given)``; those of the old shards are not used again."""
 
     def ask(self, question: Question, shards: Sequence[Any]) -> Any:
-        """The answers of all shards, merged as by `tree`; raises a `ShardError` if one fails."""
+        """The answers of all shards, merged by `tree`; raises a `ShardError` if one fails."""
 
 
 def answer(question: Question, shard: Any) -> Any:
-    """What a shard answers, by one thread; its errors name it."""
+    """The answer of a shard, computed by one thread; errors name the shard."""
     with one_thread():
         return derived(question.answer, shard)
 
 
 def derived(function: Callable[..., Any], shard: Any, *given: Any) -> Any:
-    """``function(shard, *given)``, whose errors name the shard."""
+    """``function(shard, *given)``; errors name the shard."""
     try:
         return function(shard, *given)
     except ShardError:
@@ -64,7 +62,7 @@ def merged(question: Question, answers: Sequence[Any]) -> Any:
 def tree(answers: Sequence[Any], merge: Callable[[list[Any]], Any]) -> Any:
     """Merge neighbours, `FAN_IN` at a time, until one answer is left.
 
-    ``merge`` may give a promise of an answer, if it takes promises as well.
+    ``merge`` may take and return futures.
     """
     left = list(answers)
     while True:
@@ -74,7 +72,7 @@ def tree(answers: Sequence[Any], merge: Callable[[list[Any]], Any]) -> Any:
 
 
 class Plain:
-    """Asks shards of this process, one after the other, or in so many threads."""
+    """Shards in this process, one after the other or in several threads."""
 
     def __init__(self, n_jobs: int = 1) -> None:
         self.n_jobs = n_jobs

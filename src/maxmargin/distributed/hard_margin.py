@@ -1,7 +1,7 @@
 """The hard margin by exchange of rows.
 
-The coordinator finds the largest margin of the rows that it has, which bounds that of all rows.
-Each shard sends the worst of its rows that fall below it; until none does.
+The coordinator computes the largest margin of the rows that it has, which bounds that of all rows.
+Each shard sends the worst of its rows below that margin, until there are none.
 """
 
 from __future__ import annotations
@@ -23,31 +23,29 @@ from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
 from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training import inputs
 
-# In a round all shards together send about so many rows of each class in each problem, and so many
-# for each feature; a shard at least so many.
+# The approximate number of rows of a class and a problem that all shards send in a round, at least
+# and per feature; and the least number that a shard sends.
 LEAST_SENT, SENT_PER_FEATURE, LEAST_OF_SHARD = 500, 4, 2
-# The rows at hand are solved so much more closely that none of them can fall below again.
+# The factor on the tolerance for known rows, so that none of them is sent again.
 CLOSER = 0.25
 
 
 class Objections(NamedTuple):
     """The rows that violate some hyperplanes."""
 
-    # The lowest outputs of the positive and of the negative rows, a line for each problem.
-    lowest: np.ndarray
-    # Rows that are too low, without those that others are lower than.
-    X: Any
+    lowest: np.ndarray  # outputs of positive and negative rows, for each problem
+    X: Any  # the worst rows
     codes: np.ndarray | None
 
 
 class Proposal(NamedTuple):
     """The question which rows violate hyperplanes."""
 
-    classes: int  # how many there are
-    weights: np.ndarray  # a line for each problem, the intercept last
-    goals: np.ndarray  # outputs that are high enough
-    most: int  # rows that a shard sends of each class in each problem
-    intercept: bool  # is there one?
+    classes: int  # the number of classes
+    weights: np.ndarray  # for each problem, the intercept last
+    goals: np.ndarray  # outputs that are sufficient
+    most: int  # the number of rows that a shard sends of each class and problem
+    intercept: bool
 
     def answer(self, shard: Any) -> Objections:
         found = [self._answer(part) for part in shard.rows()]
@@ -83,7 +81,7 @@ class Proposal(NamedTuple):
 
 
 class Exchange:
-    """The rounds of an exchange, for all problems together."""
+    """The rounds for all problems."""
 
     def __init__(self, job: Job, problems: int) -> None:
         self.job, self.learner, self.overview = job, job.learner, job.overview
@@ -129,7 +127,7 @@ class Exchange:
             return solve(task, self.problems, lambda *_, **__: None)
 
     def _measured(self, weights: np.ndarray, lowest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """With the intercept half-way between both classes, and the margins on all rows."""
+        """Weights with the intercept half-way between the classes, and the margins of all rows."""
         weights, shift = weights.copy(), np.zeros(self.problems)
         lost = 4.0 * ROUNDING * np.abs(weights[:, -1])
         if self.intercept:
@@ -146,7 +144,7 @@ class Exchange:
 def separated(
     job: Job, problems: int, most: int, report: Report
 ) -> tuple[Solution, BaseException | None]:
-    """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
+    """The hyperplanes after at most ``most`` rounds, and Ctrl-C if it has stopped them."""
     exchange = Exchange(job, problems)
     interrupted: BaseException | None = None
     try:

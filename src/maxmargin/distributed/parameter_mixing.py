@@ -1,7 +1,7 @@
-"""Online learners by mixing: each shard makes a pass from the common model, and means are taken.
+"""Iterative parameter mixing: each shard makes a pass from the common model, and they are averaged.
 
-(R. McDonald, K. Hall and G. Mann, "Distributed training strategies for the structured perceptron",
-2010: iterative parameter mixing.)
+R. McDonald, K. Hall and G. Mann, "Distributed training strategies for the structured perceptron",
+2010.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ from maxmargin.training.state import State
 
 
 class Part(NamedTuple):
-    """A learner with its state, and how many rows it has seen in this round."""
+    """A learner, and the number of rows of its pass."""
 
     learner: BaseEstimator
     rows: int
 
 
 class Pass(NamedTuple):
-    """The question what becomes of a learner in a pass over the rows of a shard."""
+    """The request for a pass over the rows of a shard."""
 
-    learner: BaseEstimator  # with the common model, or without one in the first round
-    classes: np.ndarray  # the labels
-    weighted: bool  # is there a row that does not count once?
+    learner: BaseEstimator  # with the common model; unfitted in the first round
+    classes: np.ndarray
+    weighted: bool  # are there weights other than 1?
 
     def answer(self, shard: Any) -> Part | None:
-        """None of a shard without rows."""
         learner, trainer = self.learner, trainer_of(self.learner)
         state, seen = state_of(learner), 0
         classes = self.classes if state is None else None
@@ -69,7 +68,7 @@ class Pass(NamedTuple):
 
 
 class Margins(NamedTuple):
-    """The question how far a model is from the nearest row, for each problem."""
+    """The question about the least margin of each problem."""
 
     learner: BaseEstimator
 
@@ -86,7 +85,7 @@ class Margins(NamedTuple):
 
 
 def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
-    """Raise if there are no means of what the learner learns, before anything is learned."""
+    """Raise unless models of the learner can be averaged."""
     name = type(learner).__name__
     trainer = trainer_of(learner) if is_learner(learner) else None
     if not isinstance(trainer, OnlineTrainer) or not trainer.options.incremental:
@@ -127,9 +126,9 @@ def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
 
 
 def mixed(job: Job, rounds: int, report: Report) -> tuple[State, BaseException | None]:
-    """What is learned in so many rounds, and Ctrl-C, if that has stopped them."""
+    """The state after so many rounds, and Ctrl-C if it has stopped them."""
     learner, overview = job.learner, job.overview
-    # Rows come with their class weights.
+    # The weights of rows include class weights.
     common, tol = clone(learner).set_params(class_weight=None), learner.tol
     measures = learner.soft_margin == 0.0
     state: Any = None

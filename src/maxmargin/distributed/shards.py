@@ -1,4 +1,4 @@
-"""Where rows lie: in memory, or in files that are read anew in each round, in constant memory."""
+"""Shards of rows, in memory or in files that are read in each round, in constant memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from maxmargin import streams
 from maxmargin.streams.addresses import is_address, without_credentials
 from maxmargin.streams.folders import addresses_like
-from maxmargin.streams.svmlight import SvmlightSource
 from maxmargin.training import inputs
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.protocol import trainer_of
@@ -22,17 +21,17 @@ from maxmargin.training.sample_weights import check_weights
 
 
 class ShardError(ValueError):
-    """A shard from which nothing can be learned; the message names it."""
+    """An error of a shard, which the message names."""
 
     @classmethod
     def naming(cls, name: str, error: BaseException) -> ShardError:
-        """With the name of the shard before the message, unless it is there already."""
+        """An error whose message begins with the name of the shard."""
         message = str(error) or type(error).__name__
         return cls(message if message.startswith(name) else f"{name}: {message}")
 
 
 class Block(NamedTuple):
-    """Rows as a user has them; without labels, and without weights, None."""
+    """Rows, perhaps with labels and weights."""
 
     X: Any
     y: Any
@@ -44,7 +43,6 @@ class Held(NamedTuple):
 
     number: int  # its place among all shards, from 0 on
     name: str  # for messages
-    # Rows, labels, and how often rows count (None: once).
     X: Any
     y: Any
     weight: Any = None
@@ -55,22 +53,16 @@ class Held(NamedTuple):
         if np.shape(self.X)[0]:
             yield Block(self.X, self.y, self.weight)
 
-    def encoded(self, columns: Columns) -> Encoded:
-        """The same with class codes in place of labels."""
-        found = [columns.encode(block) for block in self.blocks()]
-        return Encoded(self.number, self.name, tuple(one for one in found if one.codes.size))
-
 
 class File(NamedTuple):
-    """A file, which is read wherever its rows are needed."""
+    """A file, which is read where its rows are needed."""
 
     # See `Held`.
     number: int
     name: str
     path: str  # as `maxmargin.streams.open` takes it
     options: dict[str, Any]  # for `maxmargin.streams.open`
-    # How the columns of all files are read, see `maxmargin.streams.Source.schema`.
-    schema: dict[str, Any] | None = None
+    schema: dict[str, Any] | None = None  # of all files, see `maxmargin.streams.Source.schema`
 
     def __repr__(self) -> str:
         return f"File({self.number}, {self.name!r})"  # an address may have credentials
@@ -81,10 +73,6 @@ class File(NamedTuple):
     def blocks(self) -> Iterator[Block]:
         for block in self.source().blocks():
             yield Block(block.X, block.y, block.weight)
-
-    def encoded(self, columns: Columns) -> EncodedFile:
-        """The same with class codes in place of labels, which are found anew each time."""
-        return EncodedFile(self.number, self.name, self, columns)
 
 
 def files(paths: Any, **options: Any) -> list[File]:
@@ -109,9 +97,9 @@ def files(paths: Any, **options: Any) -> list[File]:
     return [File(k, without_credentials(path), path, options) for k, path in enumerate(found)]
 
 
-# -------------------------------------------------------------------------- what learners are shown
+# ---------------------------------------------------------------------------------- encoded shards
 class Rows(NamedTuple):
-    """Rows that count, as learners take them: with class codes, and what each row counts."""
+    """Rows of positive weight with class codes."""
 
     X: Any
     codes: np.ndarray
@@ -119,12 +107,12 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What a survey has found about all rows, and how labels become numbers."""
+    """What a survey has found about columns and labels."""
 
-    learner: BaseEstimator  # an estimator without what it learned, for messages
-    features: Features  # the columns
-    classes: np.ndarray  # the labels, sorted
-    class_weight: np.ndarray  # how often rows of each class count, by their codes
+    learner: BaseEstimator  # unfitted
+    features: Features
+    classes: np.ndarray  # sorted labels
+    class_weight: np.ndarray
     multilabel: bool  # can a row have several labels?
 
     def encode(self, block: Block) -> Rows:
@@ -142,7 +130,22 @@ class Columns(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A shard in memory, ready to be asked."""
+    """A shard whose rows are encoded when they are requested."""
+
+    number: int
+    name: str
+    shard: Held | File
+    columns: Columns
+
+    def rows(self) -> Iterator[Rows]:
+        for block in self.shard.blocks():
+            rows = self.columns.encode(block)
+            if rows.codes.size:
+                yield rows
+
+
+class HeldRows(NamedTuple):
+    """An encoded shard in memory."""
 
     number: int
     name: str
@@ -152,23 +155,14 @@ class Encoded(NamedTuple):
         return iter(self.held)
 
 
-class EncodedFile(NamedTuple):
-    """A shard in a file, ready to be asked."""
-
-    number: int
-    name: str
-    file: File
-    columns: Columns
-
-    def rows(self) -> Iterator[Rows]:
-        for block in self.file.blocks():
-            rows = self.columns.encode(block)
-            if rows.codes.size:
-                yield rows
+def encoded(shard: Held | File, columns: Columns) -> Encoded | HeldRows:
+    """The shard with class codes instead of labels; a file is encoded again in each round."""
+    found = Encoded(shard.number, shard.name, shard, columns)
+    return HeldRows(*found[:2], tuple(found.rows())) if isinstance(shard, Held) else found
 
 
 def as_wide(X: Any, width: int) -> Any:
-    """Sparse rows with so many columns, the last of which may be empty; wider ones stay so."""
+    """Sparse rows with at least so many columns."""
     if X.shape[1] >= width or X.format != "csr":
         return X
     return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
@@ -176,16 +170,15 @@ def as_wide(X: Any, width: int) -> Any:
 
 # ----------------------------------------------------------------------------- columns of all files
 class Schemas(NamedTuple):
-    """A question: how are the columns of the files to be read?"""
+    """The question about the schema of files."""
 
     def answer(self, shard: File) -> dict[str, Any]:
         source = shard.source()
-        if isinstance(source.origin, SvmlightSource):
-            return {"format": "svmlight"}
-        return source.schema()
+        # The schema of svmlight text would need a survey of all rows.
+        return {"format": "svmlight"} if source.format == "svmlight" else source.schema()
 
     def merged(self, answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """That of the first file, with all values of text."""
+        """The schema of the first file, with the values of text of all files."""
         first, *others = answers
         words = first.get("vocabulary", {})
         for other in others:

@@ -1,4 +1,4 @@
-"""The first round: what rows there are, and a sample of them."""
+"""The first round: statistics of all rows, and a sample."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ from maxmargin.training.sample_weights import (
     weights_by_totals,
 )
 
-# A sample has so many rows of all shards together, and so many for each feature up to
-# `MOST_DIRECT`; but no more numbers than these.
+# The least number of rows of a sample, rows per feature up to `MOST_DIRECT`, and most values.
 LEAST_SAMPLE, PER_FEATURE, MOST_NUMBERS = 4000, 40, 2**23
 
 
 class Sample(NamedTuple):
-    """Rows with labels, and how often each counts to stand for all rows of its shard."""
+    """Rows with labels, weighted so that they represent all rows of their shards."""
 
     X: Any
     y: np.ndarray
@@ -38,26 +37,22 @@ class Sample(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What there is in some shards."""
+    """The content of some shards."""
 
-    # How many rows count, and how many of their values are stored.
-    rows: int
-    stored: int
-    # Each kind of columns, with the name of the first shard that has it.
+    rows: int  # of positive weight
+    stored: int  # their number of stored values
+    # Distinct columns, kinds of labels (numbers, text, several per row) and layouts (sparse or
+    # dense), each with the name of the first shard that has it.
     columns: tuple[tuple[Features, str], ...]
-    # Each kind of labels (numbers, text, several a row), in the same way.
     kinds: tuple[tuple[str, str], ...]
-    layouts: tuple[tuple[str, str], ...]  # sparse or dense, in the same way
-    # Which labels there are, and the sums of the weights of their rows; of several labels a row,
-    # how many rows have each.
+    layouts: tuple[tuple[str, str], ...]
     labels: np.ndarray
-    totals: np.ndarray
-    # The sum of all weights, and the least one.
+    totals: np.ndarray  # of the weights of each label; numbers of rows, if several per row
     total_weight: float
-    least: float
-    weighted: bool  # is there another weight than 1?
+    least: float  # weight
+    weighted: bool  # are there weights other than 1?
     radius: float  # the largest norm of a row
-    zero: bool  # has a column 0 a value?
+    zero: bool  # does column 0 have a value?
     samples: tuple[Sample, ...]  # of each shard
 
 
@@ -67,10 +62,10 @@ NOTHING = Found(
 
 
 class Survey(NamedTuple):
-    """The question what rows there are."""
+    """The question about the content of a shard."""
 
     learner: BaseEstimator  # for its checks
-    shards: int  # how many there are
+    shards: int  # the number of shards
 
     def answer(self, shard: Any) -> Found:
         seen, reservoir, features = NOTHING, None, None
@@ -105,7 +100,7 @@ class Survey(NamedTuple):
         return seen._replace(samples=(reservoir.sample(),))
 
     def _same(self, features: Features | None, block: Block) -> Features | None:
-        """Columns must be those of the first block, unless sparse rows of text grow wider."""
+        """The columns of the first block, which sparse blocks may extend."""
         if features is not None and sparse.issparse(block.X):
             return features._replace(count=max(features.count, block.X.shape[1]))
         return features
@@ -168,7 +163,7 @@ def _kind_of(y: np.ndarray) -> str:
 
 
 def _first_of_each(pairs: Any) -> tuple[Any, ...]:
-    """Pairs of something and the name of a shard, without those of which there was one before."""
+    """Pairs of a value and a shard's name, without repeated values."""
     found = list[Any]()
     for what, name in pairs:
         if not any(_alike(what, before) for before, _ in found):
@@ -183,7 +178,7 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 class Reservoir:
-    """The rows with the smallest of random numbers, of all that come along."""
+    """A random sample of a stream: the rows with the smallest random numbers."""
 
     def __init__(self, size: int, random: np.random.Generator) -> None:
         self.size, self.random, self.seen = size, random, 0
@@ -212,33 +207,30 @@ class Reservoir:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Rows one below the other; sparse ones as wide as the widest."""
+    """Vertically stacked rows; sparse ones may differ in width."""
     if not sparse.issparse(parts[0]):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
     width = max(part.shape[1] for part in parts)
     return sparse.vstack([as_wide(part, width) for part in parts], format="csr")
 
 
-# ------------------------------------------------------------------------------------- what follows
+# ---------------------------------------------------------------------------------------- overview
 class Overview(NamedTuple):
     """The survey of all rows."""
 
-    columns: Columns  # how rows become numbers
-    # How many rows count, and how many of their features are stored, on average.
-    rows: int
-    filled: float
-    # The sum of what they count, and the least of it.
+    columns: Columns
+    rows: int  # of positive weight
+    filled: float  # mean number of stored values of a row
     total_weight: float
-    least: float
-    weighted: bool  # is there one that does not count 1?
-    # The sums of the weights of the rows of each class, without those of the classes.
-    totals: np.ndarray
+    least: float  # weight
+    weighted: bool  # are there weights other than 1?
+    totals: np.ndarray  # of the sample weights of each class
     radius: float  # the largest norm of a row
-    sample: Sample  # some of the rows, each of which counts for many
+    sample: Sample
 
 
 class Job(NamedTuple):
-    """A learner, the survey of all rows, and who asks the shards, which have class codes."""
+    """A learner, the survey of all rows, and the encoded shards with their executor."""
 
     learner: BaseEstimator
     overview: Overview
@@ -252,9 +244,9 @@ class Job(NamedTuple):
 def overview_of(
     learner: BaseEstimator, found: Found, *, wider: bool, width: int | None = None
 ) -> Overview:
-    """What follows from a survey; raises if shards do not go together.
+    """The overview of a survey; raises if the shards are incompatible.
 
-    ``wider`` says that rows may have any number of columns, or at most ``width``.
+    With ``wider``, rows may have any number of columns, or at most ``width``.
     """
     if not found.columns:
         raise ValueError("There are no rows to learn from: all partitions are empty.")

@@ -19,6 +19,7 @@ from maxmargin.estimator.locks import Method, reading
 from maxmargin.training.calibration import Maps, Sigmoids, log_odds, log_shares, sigmoids
 from maxmargin.training.decision import Decision
 from maxmargin.training.inputs import shown
+from maxmargin.training.options import Options
 from maxmargin.training.passes import certified
 from maxmargin.training.prediction_sets import SetTracker, coverage_of, prediction_sets
 from maxmargin.training.recipes import prepared
@@ -81,6 +82,23 @@ def if_covering(method: Method) -> Method:
 def if_calibrated(method: Method) -> Method:
     """Let a learner have this method only if it has probabilities."""
     return cast(Method, _IfCalibrated(method))
+
+
+def known_sets(options: Options, state: State) -> SetTracker:
+    """What prediction sets follow from; raises before the first row."""
+    if state.sets is None or state.sets.target[0] != options.coverage:
+        raise NotFittedError(
+            f"This {options.name} has not learned from any row since coverage={options.coverage} "
+            "was set: there are no prediction sets yet."
+        )
+    return state.sets
+
+
+def observed_coverage(options: Options, state: State) -> Coverage:
+    """The coverage so far, of a learner that has prediction sets."""
+    if options.coverage is None:
+        raise AttributeError("There are prediction sets only with coverage, such as 0.9.")
+    return coverage_of(known_sets(options, state))
 
 
 def as_scores(outputs: np.ndarray) -> np.ndarray:
@@ -222,25 +240,14 @@ class Predicting(BaseLearner):
 
     def _sets(self, state: State, scores: np.ndarray) -> np.ndarray:
         """The sets for scores of shape (rows, problems)."""
-        tracker, is_odds = self._tracker(state), self._has_probabilities()
+        tracker, is_odds = known_sets(self.__trainer__().options, state), self._has_probabilities()
         evidence = self._log_odds(state, scores) if is_odds else scores
         return prediction_sets(tracker, evidence, is_odds, state.classes.size)
-
-    def _tracker(self, state: State) -> SetTracker:
-        coverage = self.__trainer__().options.coverage
-        if state.sets is None or state.sets.target[0] != coverage:
-            raise NotFittedError(
-                f"This {type(self).__name__} has not learned from any row since "
-                f"coverage={coverage} was set: there are no prediction sets yet."
-            )
-        return state.sets
 
     @property
     @reading
     def coverage_(self) -> Coverage:
-        if getattr(self, "coverage", None) is None:
-            raise AttributeError("There are prediction sets only with coverage, such as 0.9.")
-        return coverage_of(self._tracker(self._fitted()))
+        return observed_coverage(self.__trainer__().options, self._fitted())
 
     @reading
     def __decision__(self) -> Decision:

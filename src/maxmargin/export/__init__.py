@@ -16,7 +16,7 @@ DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
 def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
-    """Convert a fitted learner to an ONNX model, which predicts without this library.
+    """Convert a fitted learner to an ONNX model.
 
     Inputs:
 
@@ -26,16 +26,14 @@ def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
 
     Outputs:
 
-    - ``label``, of shape (N,): the result of `predict`, as strings if labels are strings, else as
-      int64 (False and True are 0 and 1); for multilabel targets, of shape (N, n_labels): 0 and 1;
-    - ``scores``: the result of `decision_function`, of shape (N,) for two classes, else with one
-      column per class, as `dtype`;
-    - ``probabilities``, of shape (N, n_classes): the result of `predict_proba`, if the learner has
-      it (with ``calibration="online"``, and for `NOCA`), as `dtype`.
+    - ``label``: as `predict`, of shape (N,), strings or int64 (False and True are 0 and 1); of
+      shape (N, n_labels), 0 and 1, if rows can have several labels;
+    - ``scores``: as `decision_function`, of shape (N,) for two classes, else (N, n_classes);
+    - ``probabilities``: as `predict_proba`, of shape (N, n_classes), with
+      ``calibration="online"`` and of `NOCA`.
 
-    The number of rows N is free. All computations are in double precision, whatever the inputs. The
-    graph has IR version 8 and opset 15 (and 2 of ai.onnx.ml if there are categories), which
-    onnxruntime supports from version 1.10 on.
+    Everything is computed in double precision. The graph has IR version 8 and opset 15 (and 2 of
+    ai.onnx.ml if there are categories), which onnxruntime reads from version 1.10 on.
 
     Parameters
     ----------
@@ -47,13 +45,12 @@ def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
     Returns
     -------
     onnx.ModelProto
-        Write it with ``onnx.save(model, path)`` or ``model.SerializeToString()``.
 
     Notes
     -----
-    A graph cannot refuse rows: NaN that no recipe imputes gives scores that are NaN. A row whose
-    score is 0 up to rounding may get the other label. A kernel that is a Python function, and
-    dates, words and hashes of a recipe, cannot be converted: an error names them.
+    A graph does not check its inputs: NaN gives scores that are NaN, unless a recipe imputes it. A
+    score that is 0 up to rounding may get the other label. Kernels that are Python functions, and
+    dates, words and hashes of a recipe, cannot be exported: an error names them.
 
     Examples
     --------
@@ -104,7 +101,7 @@ def _label(graph: Graph, decision: Decision, scores: str) -> tuple[Any, str]:
 
 
 def _labels(classes: np.ndarray) -> np.ndarray:
-    """The classes as ONNX has labels: whole numbers or strings."""
+    """The classes as labels of ONNX: integers or strings."""
     if all(isinstance(label, str) for label in classes.tolist()):
         return classes.astype(object)
     try:

@@ -1,4 +1,4 @@
-"""A graph of ONNX, node by node; arrays among the inputs of a node become its constants."""
+"""An ONNX graph built node by node; arrays among the inputs of a node become constants."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 import maxmargin
 from maxmargin._extras import onnx
 
-# Of 2021, with onnx 1.10: what onnxruntime reads since then, and most other runtimes.
+# Of onnx 1.10 (2021), which most runtimes read.
 IR_VERSION = 8
 OPSET = 15
 ML_OPSET = 2
 ML = "ai.onnx.ml"
-# Protocol buffers cannot be larger; this leaves room for what is not constants.
+# The limit of protocol buffers, less some space for nodes.
 MOST_BYTES = 2**31 - 2**20
 ROWS = "N"
 
 
 class Graph:
-    """Nodes so far. Values are known by their names, which nodes return."""
+    """A graph; values are identified by names, which methods return."""
 
     def __init__(self) -> None:
         self._nodes, self._constants = list[Any](), list[Any]()
@@ -28,7 +28,7 @@ class Graph:
         self._names, self._bytes = set[str](), 0
 
     def input(self, name: str, dtype: Any, width: int) -> str:
-        """A matrix that users give, of any number of rows."""
+        """An input matrix with any number of rows."""
         if not name or name in self._names:
             raise ValueError(f"No input can have the name {name!r}: rename the column.")
         self._names.add(name)
@@ -36,7 +36,7 @@ class Graph:
         return name
 
     def output(self, name: str, value: Any, dtype: Any, *widths: int) -> None:
-        """A value that users get, under this name."""
+        """Make a value an output of this name."""
         if name in self._names:
             raise ValueError(f"The output {name!r} has the name of a column: rename the column.")
         self._names.add(name)
@@ -44,7 +44,7 @@ class Graph:
         self._outputs.append(_described(name, dtype, [ROWS, *widths]))
 
     def __call__(self, kind: str, *inputs: Any, domain: str = "", **attributes: Any) -> str:
-        """The value of a node of this kind."""
+        """Add a node of this kind."""
         names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
         name = self._fresh(kind)
         make_node = onnx("helper").make_node
@@ -55,7 +55,7 @@ class Graph:
         return self("Cast", value, to=_number_of(dtype))
 
     def claim(self, size: int) -> None:
-        """Raise if there is no room for an array of so many bytes."""
+        """Raise if an array of so many bytes would exceed the limit."""
         if self._bytes + size > MOST_BYTES:
             raise ValueError(
                 f"The graph would have {(self._bytes + size) / 2**30:.1f} GiB, and ONNX files hold "
@@ -93,7 +93,7 @@ class Graph:
 
 
 def _number_of(dtype: Any) -> int:
-    """That of a data type in ONNX; `str` is the one of strings."""
+    """The code of a data type in ONNX; `str` means strings."""
     if dtype is str:
         return int(onnx().TensorProto.STRING)
     return int(onnx("helper").np_dtype_to_tensor_dtype(np.dtype(dtype)))

@@ -1,4 +1,4 @@
-"""Nodes that compute what models compute, of rows in double precision."""
+"""Nodes that compute the outputs of models."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from maxmargin.export.graph import Graph
 from maxmargin.kernels.functions import Kernel
 from maxmargin.models.model_formulas import Densities, KernelSums, MixedPlanes, Planes, Votes
 
-# Logarithms of densities that are as good as 0, with room to double them.
+# The logarithm of a density of 0; twice its value is still finite.
 NOTHING = -1e300
 
 
 @singledispatch
 def outputs(formula: Any, graph: Graph, rows: str) -> str:
-    """A matrix with a column for each problem, made by nodes of the graph."""
+    """The outputs for rows in double precision: a matrix with a column for each problem."""
     raise TypeError(f"{type(formula).__name__} is not a formula.")
 
 
@@ -57,7 +57,7 @@ def _polynomial(kernel: Kernel, graph: Graph, rows: str, supports: np.ndarray) -
     return graph("Pow", graph("Add", products, kernel.coef0), kernel.degree)
 
 
-# By their names; a kernel that is linear has weights.
+# By name; a linear kernel is exported as weights.
 KERNELS = {"rbf": _gaussian, "poly": _polynomial}
 
 

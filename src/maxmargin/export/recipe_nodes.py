@@ -1,4 +1,4 @@
-"""Nodes that prepare raw rows as a recipe does, and the inputs of a graph."""
+"""Nodes that prepare raw rows as a recipe, and the inputs of a graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from maxmargin.streams.recipe_plan import OneHotColumn, Preparation
 
 
 def features(graph: Graph, width: int, recipe: Any, dtype: Any) -> str:
-    """The features of rows in double precision, from new inputs of the graph."""
+    """The features of rows in double precision, computed from new inputs."""
     if recipe is None:
         return graph.cast(graph.input("X", dtype, width), np.float64)
     if not isinstance(recipe, Recipe):
@@ -27,7 +27,7 @@ def features(graph: Graph, width: int, recipe: Any, dtype: Any) -> str:
 
 
 def _raw_numbers(graph: Graph, formula: Preparation, dtype: Any) -> str:
-    """A matrix of all numbers: given as one if columns have the names that those of arrays have."""
+    """A matrix of all numbers: one input if the columns are those of an array."""
     columns = list(formula.columns)
     if formula.categories or columns != [f"x{k}" for k in range(len(columns))]:
         given = [graph.cast(graph.input(name, dtype, 1), np.float64) for name in formula.names]
@@ -38,7 +38,7 @@ def _raw_numbers(graph: Graph, formula: Preparation, dtype: Any) -> str:
 
 
 def _of_numbers(graph: Graph, formula: Preparation, dtype: Any) -> list[str]:
-    """Standardised numbers, and flags of those that are missing."""
+    """Standardized numbers, and indicators of missing ones."""
     raw = _raw_numbers(graph, formula, dtype)
     missing = graph("IsNaN", raw)
     known = graph("Where", missing, formula.fills, raw)

@@ -1,4 +1,4 @@
-"""From fitted classifiers of scikit-learn to learners that go on where they stopped."""
+"""Conversion of fitted scikit-learn classifiers to learners that continue from their weights."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ SAME = "fit_intercept", "max_iter", "shuffle", "random_state", "class_weight", "
 def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
     """Convert a fitted scikit-learn linear classifier to a learner that continues from its weights.
 
-    The learner has the same weights and predictions, and `partial_fit` continues from them with the
-    learner's own rule. Its certificates concern the rows learned afterwards; use `certify` for
-    other rows.
+    The learner predicts the same, and `partial_fit` continues with its own rule. Certificates refer
+    to the rows learned from now on; `certify` certifies others.
 
     Parameters
     ----------
     clf : estimator
-        A fitted classifier. `Perceptron` becomes `Perceptron`; `PassiveAggressiveClassifier`, and
-        `SGDClassifier` with ``learning_rate="pa1"`` or ``"pa2"``, become `PassiveAggressive`; with
-        the hinge loss, `SGDClassifier` becomes `Pegasos`, or `NORMA` if its rate is constant.
-        Several classes are learned one-vs-rest, as in scikit-learn. Other losses and penalties,
-        averaged weights and other classifiers are refused.
+        A fitted `Perceptron`, `PassiveAggressiveClassifier` or `SGDClassifier`. The last one
+        becomes `PassiveAggressive` with ``learning_rate="pa1"`` or ``"pa2"``, and with the hinge
+        loss `Pegasos`, or `NORMA` if its rate is constant. Other losses and penalties, and averaged
+        weights, are refused.
 
     Returns
     -------
@@ -65,7 +63,7 @@ def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
     given: Any = clf
     if given.average:
         raise ValueError(
-            "from_sklearn cannot go on from averaged weights: the weights that learn are not "
+            "from_sklearn cannot continue from averaged weights: the weights that learn are not "
             "those that predict. Fit without average."
         )
     if sparse.issparse(given.coef_):
@@ -73,7 +71,7 @@ def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
     learner = found[0](given)
     learner.set_params(**{name: getattr(given, name) for name in SAME})
     classes, width = given.classes_, given.coef_.shape[1]
-    # A row that counts 0 times: a model for these classes and columns, which has learned nothing.
+    # A row of weight 0 makes an untrained model for these classes and columns.
     nothing = np.zeros((1, width)), classes[:1]
     learner.partial_fit(*nothing, classes=classes, sample_weight=[0.0])
     state = state_of(learner)
@@ -86,7 +84,7 @@ def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
 
 
 def _name(kind: type) -> str:
-    """Of a class of scikit-learn; some versions do not have all of them."""
+    """The name of a class of scikit-learn; some versions do not have all of them."""
     return kind.__name__ if kind.__module__.startswith("sklearn.") else ""
 
 
@@ -118,7 +116,7 @@ def _sgd(clf: Any) -> OnlineClassifier:
 
 
 def _refused(name: str, value: Any, why: str) -> ValueError:
-    return ValueError(f"from_sklearn cannot go on with {name}={value!r}: {why}.")
+    return ValueError(f"from_sklearn cannot continue with {name}={value!r}: {why}.")
 
 
 LEARNERS: dict[str, Callable[[Any], OnlineClassifier]] = {

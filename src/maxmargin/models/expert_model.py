@@ -119,7 +119,7 @@ class ExpertModel(Model):
     def is_finite(self) -> bool:
         """Weights that are not show in the outputs, and so in the sigmoids of these."""
         mixture = self.linear().mixture
-        numbers = mixture.weights, mixture.slopes, mixture.offsets
+        numbers = mixture.weights, mixture.slopes, mixture.offsets, mixture.follows
         return all(bool(np.isfinite(each).all()) for each in numbers)
 
     def outputs(self, X: Any) -> np.ndarray:
@@ -135,14 +135,15 @@ class ExpertModel(Model):
             weights=np.swapaxes(weights, 1, 2).copy(),
             intercepts=self.tail.offset * columns.weights[:, columns.width],
             slopes=mixture.slopes.copy(),
-            offsets=mixture.offsets.copy(),
+            offsets=mixture.offsets + mixture.follows * mixture.surprises[:, None],
             shares=mixture.weights.copy(),
         )
 
     def pooled(self) -> Planes:
         """One plane for each problem: the mean of the experts' log-odds, by their weights.
 
-        Unlike the log-odds of the mean, which are `outputs`.
+        Unlike the log-odds of the mean, which are `outputs`, and without the surprise of the last
+        row: such a plane is for any row.
         """
         mixture, columns = self.space.mixture, self.space.columns
         slopes = mixture.weights * mixture.slopes

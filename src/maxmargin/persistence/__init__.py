@@ -36,19 +36,16 @@ __all__ = [
 def save(clf: BaseEstimator, path: StrPath) -> None:
     """Write a learner, or a pipeline that ends with one, to a file.
 
-    `load` restores it, to the bit.
-
-    An existing file is replaced only when the new one is complete, and its permissions are kept; on
-    any error it remains unchanged. A link stays a link: its target is replaced or created. Saving
-    the same learner twice gives the same bytes.
+    `load` restores it exactly. The file is replaced only when the new one is complete, and keeps
+    its permissions; a symbolic link is followed. The same learner always gives the same bytes.
 
     Parameters
     ----------
     clf : estimator
-        Any learner of this library, fitted or not, or a scikit-learn pipeline that ends with one,
-        after steps of scikit-learn's classes StandardScaler, MinMaxScaler, MaxAbsScaler,
-        RobustScaler and Normalizer or of `maxmargin.streams.Recipe`. Other steps, and parameters
-        that are code, such as a kernel function, cannot be saved: a TypeError names them.
+        A learner of this library, fitted or not, or a pipeline that ends with one. Its other steps
+        may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and Normalizer of
+        scikit-learn, and `maxmargin.streams.Recipe`. A TypeError names other steps, and parameters
+        that are code, such as a kernel function.
     path : str or path-like
 
     Examples
@@ -64,20 +61,19 @@ def save(clf: BaseEstimator, path: StrPath) -> None:
         raise TypeError(not_ours(clf))
     content = {"model": clf}
     if hasattr(clf, "steps"):
-        from maxmargin.persistence.pipeline_files import content_of  # imports much
+        from maxmargin.persistence.pipeline_files import content_of  # takes long to import
 
         content = content_of(clf)
     write_file(path, "model", content)
 
 
 def load(path: StrPath) -> Any:
-    """Load a learner or a pipeline written by `save`.
+    """Load a learner or a pipeline that `save` has written.
 
-    No code from the file is executed. A file that is damaged, inconsistent or not a model file
-    raises `ModelFileError`. If the steps of a pipeline were saved with another version of
-    scikit-learn, its ``InconsistentVersionWarning`` is issued.
-
-    The loaded learner continues learning exactly as the saved one would, to the bit.
+    It continues to learn as if it had never been saved, to the bit. Nothing in the file is
+    executed. A file that is damaged, foreign or inconsistent raises `ModelFileError`. A pipeline
+    that was saved with another version of scikit-learn causes its
+    ``InconsistentVersionWarning``.
     """
     content = read_file(path, "model")
     with explained(path):
@@ -117,11 +113,11 @@ def write_file(
     like: StrPath | None = None,
     new_mode: int | None = None,
 ) -> None:
-    """Write ``content`` to a file, all or nothing, for `read_file` with the same ``kind``.
+    """Write values to a file, for `read_file` with the same ``kind``.
 
-    Values are made of None, bool, int, float, str, lists, tuples, dicts, arrays of numbers or
-    texts, CSR matrices, generators of random numbers, and learners. What occurs twice is one object
-    again after reading. For links and permissions see `container.replacing`.
+    Values consist of None, bool, int, float, str, lists, tuples, dicts, arrays of numbers or texts,
+    CSR matrices, random generators and learners. For the other parameters see
+    `container.replacing`.
     """
     tree = TreeWriter()
     trees = {}
@@ -132,21 +128,12 @@ def write_file(
     summary = summary_of(learners[0]) if learners else {}
     if "pipeline" in content:
         summary["steps"] = [step["class"] for step in content["steps"]]
-    header = {
-        "kind": kind,
-        "library": __version__,
-        "summary": summary,
-        "content": trees,
-    }
+    header = {"kind": kind, "library": __version__, "summary": summary, "content": trees}
     write_container(path, header, tree.arrays, like, new_mode)
 
 
 def read_file(path: StrPath, kind: str) -> dict[str, Any]:
-    """The content of a file that `write_file` has written, with that kind.
-
-    A file that is damaged, made by something else, of another kind or not consistent raises
-    `ModelFileError`.
-    """
+    """The values in a file of this kind; `ModelFileError` if it is not a valid one."""
     header, arrays = read_container(path)
     if header.get("kind") != kind:
         raise ModelFileError(f"{path}: the file holds a {header.get('kind')}, not a {kind}.")

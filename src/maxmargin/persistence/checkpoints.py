@@ -1,4 +1,4 @@
-"""Checkpoints: how far a run has come, in a file that is always whole."""
+"""Checkpoints: the progress of a run, in a file that is always complete."""
 
 from __future__ import annotations
 
@@ -23,51 +23,50 @@ from maxmargin.persistence.container import (
 )
 
 KIND = "checkpoint"
-# A file that is half written and has not been touched for so long is one of a killed process.
+# An unfinished file that has not changed for this long belongs to a killed process.
 SECONDS_FOR_A_WRITE = 60.0
-# The names of a file that has not got its place yet, and of one that is being written as such.
+# The names of a complete file before it is renamed, and of one that is being written.
 NEW = r"\.{name}\.[0-9a-f]{{16}}\.new"
 HALF_WRITTEN = r"\.\.{name}\.[0-9a-f]{{16}}\.new\.[0-9a-f]{{16}}\.tmp"
 
 
 class Progress(Protocol):
-    """What a checkpoint tells: how far a run has come."""
+    """The content of a checkpoint."""
 
-    def place(self) -> str: ...
+    def place(self) -> str:
+        """How far the run has come, for messages."""
 
 
 Found = TypeVar("Found", bound=Progress)
 
 
 class CheckpointFile:
-    """A file with the last checkpoint.
+    """A file with the latest checkpoint.
 
-    The one before it is kept beside it, in case the last one turns out to be damaged. A link stays
-    a link: the checkpoint is what it points at, and the one before is kept there. ``new_mode`` are
-    the permissions of the first one, by default those that the umask leaves.
+    The previous one is kept beside it, in case the latest is damaged. A symbolic link is followed.
+    ``new_mode`` are the permissions of a new file, by default those that the umask leaves.
     """
 
     def __init__(self, path: StrPath, new_mode: int | None = None) -> None:
         self.new_mode = new_mode
         self.path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
         self.previous = self.path.with_name(self.path.name + ".previous")
-        # Another process may write to the same place: until a file has its place, it has a name
-        # that no other process uses.
+        # No other process uses this name.
         self._fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
         self._last_good = ""
         self._last_is_damaged = False
 
     def write(self, content: dict[str, Any], place: str) -> None:
-        """Replace the last checkpoint, or leave it as it is, with a warning, if the disk is full.
+        """Replace the last checkpoint, or keep it and issue a warning if the disk is full.
 
-        A process that is killed here leaves at least one whole file. ``place`` says in messages
-        what it is a checkpoint of.
+        If the process is killed, at least one complete file is left. ``place`` describes the
+        progress in messages.
         """
         try:
             self.replace(content)
         except OSError as error:
             if not self._last_good:
-                raise  # nothing can be written there at all
+                raise  # nothing was ever written there
             warnings.warn(
                 f"No checkpoint could be written to {self.path}: {error.strerror or error}. The "
                 f"last good one is that of {self._last_good}; learning goes on.",
@@ -78,7 +77,7 @@ class CheckpointFile:
             self._last_good = place
 
     def replace(self, content: dict[str, Any]) -> None:
-        """Replace the last checkpoint, or raise an `OSError` and leave it as it is."""
+        """Replace the last checkpoint, or raise an `OSError` and keep it."""
         write_file(self._fresh, KIND, content, like=self.path, new_mode=self.new_mode)
         if not self._last_is_damaged:
             with contextlib.suppress(FileNotFoundError):
@@ -88,10 +87,7 @@ class CheckpointFile:
         self._last_is_damaged = False
 
     def read(self, interpret: Callable[[dict[str, Any]], Found]) -> Found | None:
-        """What ``interpret`` makes of the last whole checkpoint; None if there is none yet.
-
-        One that it refuses is not whole; the result says by ``place()`` what it is one of.
-        """
+        """The last checkpoint that ``interpret`` accepts; None if there is no checkpoint yet."""
         if not self.path.parent.is_dir():
             raise FileNotFoundError(
                 errno.ENOENT, "There is no such folder for a checkpoint", str(self.path.parent)
@@ -103,35 +99,35 @@ class CheckpointFile:
                 str(self.previous),
             )
         self._tidy_up()
-        found: Found | None = None
         trouble = ""
         for path in (self.path, self.previous) if self.path.exists() else ():
             try:
-                found = _read(path, interpret)
-                break
+                content = read_file(path, KIND)
+                with explained(path):
+                    found = interpret(content)
             except FileNotFoundError:
                 continue  # the first one was the only one
             except ModelFileError as error:
                 trouble += f"{error} "
-        if found is None:
+                continue
+            self._last_good, self._last_is_damaged = found.place(), bool(trouble)
             if trouble:
-                raise ModelFileError(
-                    f"{trouble}No checkpoint is whole: use another file to begin anew."
+                warnings.warn(
+                    f"{trouble}The checkpoint before it is whole: going on from {self._last_good}.",
+                    RuntimeWarning,
+                    stacklevel=2,
                 )
-            return None
-        self._last_good, self._last_is_damaged = found.place(), bool(trouble)
+            return found
         if trouble:
-            warnings.warn(
-                f"{trouble}The checkpoint before it is whole: going on from {self._last_good}.",
-                RuntimeWarning,
-                stacklevel=2,
+            raise ModelFileError(
+                f"{trouble}No checkpoint is whole: use another file to begin anew."
             )
-        return found
+        return None
 
     def _tidy_up(self) -> None:
-        """Undo what a killed process has left half done."""
+        """Complete or remove what a killed process has left."""
         fresh = self._left_over(NEW)
-        # Without a fresh one a user has deleted the checkpoint, to begin anew.
+        # If there is no new file, the user has deleted the checkpoint to begin anew.
         if fresh and not self.path.exists() and self.previous.exists():
             os.replace(self.previous, self.path)
         for left in [*fresh, *self._left_over(HALF_WRITTEN)]:
@@ -140,7 +136,7 @@ class CheckpointFile:
                     left.unlink()
 
     def _left_over(self, pattern: str) -> list[Path]:
-        """Files beside the checkpoint that have our names, and nothing but our content."""
+        """Files beside the checkpoint whose names match and that begin like ours."""
         ours = re.compile(pattern.format(name=re.escape(self.path.name)))
         found = []
         for name in filter(ours.fullmatch, os.listdir(self.path.parent)):
@@ -148,9 +144,3 @@ class CheckpointFile:
                 if begins_like_ours(left := self.path.with_name(name)):
                     found.append(left)
         return found
-
-
-def _read(path: Path, interpret: Callable[[dict[str, Any]], Found]) -> Found:
-    content = read_file(path, KIND)
-    with explained(path):
-        return interpret(content)

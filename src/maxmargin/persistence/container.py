@@ -1,8 +1,8 @@
 """The bytes of a file: a JSON header, arrays, and a checksum; see ``docs/files.md``.
 
-A file is written beside its place and moved there when it is complete and on the disk, so a
-reader finds the old file or the new one. Reading checks the sum of all bytes before it believes any
-of them, and what the header says about arrays before it allocates them.
+A file is written under another name and renamed when it is complete and on the disk, so a reader
+finds the old file or the new one. Reading verifies the checksum before it uses any other byte, and
+the shapes and data types in the header before it allocates arrays.
 """
 
 from __future__ import annotations
@@ -16,29 +16,26 @@ import secrets
 import stat
 import struct
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 StrPath = str | os.PathLike[str]
 
-# As in PNG files: transfers that change line ends or cut the eighth bit are found at once.
+# As in PNG files: reveals transfers that change line ends or clear the eighth bit.
 MAGIC = b"\x89MXM\r\n\x1a\n"
-VERSION = 2
-# Of files with numbers that are written in single precision, which earlier readers do not know.
-VERSION_WITH_SINGLES = 3
-READABLE = (VERSION, VERSION_WITH_SINGLES)
+VERSION = 3
 DOUBLE, SINGLE = "<f8", "<f4"
-# Arrays of at least so many bytes are stored in single precision where that loses nothing.
+# Arrays of at least this size are stored in single precision if all values fit in it exactly.
 LEAST_FOR_SINGLES = 2**16
 PREAMBLE = struct.Struct("<8sII")  # magic, version, length of the header
 ALIGNMENT = 64
 DIGEST = 32
 CHUNK = 2**20
 
-MOST_COLUMNS = 64
-# An array without items takes no bytes in a file, but one line of it may take much in memory.
-LARGEST_EMPTY_LINE = 2**26
+MOST_COLUMNS, MOST_AXES = 64, 3
+# An empty array takes no bytes in a file, but one row of it may need much memory.
+LARGEST_EMPTY_ROW = 2**26
 PLAIN_KINDS = "biufS"
 FOREIGN = {
     b"PK\x03\x04": "a zip archive, as skops and NumPy write them",
@@ -52,7 +49,20 @@ FOREIGN = {
 
 
 class ModelFileError(ValueError):
-    """A file that is not a whole and sound file of this library; says which, and why."""
+    """A file that is not a complete and consistent file of this library."""
+
+
+class Layout(NamedTuple):
+    """An array as it lies in the file: its items in C order."""
+
+    stored: np.dtype  # data type in the file
+    dtype: np.dtype  # data type in memory
+    shape: list[int]
+    axes: list[int]  # which axis of the array in memory each of these is
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
 
 # ------------------------------------------------------------------------------------------ writing
@@ -63,29 +73,26 @@ def write_container(
     like: StrPath | None = None,
     new_mode: int | None = None,
 ) -> None:
-    """Write ``header`` and ``arrays`` to ``path``, all or nothing; the rest as of `replacing`."""
+    """Write a header and arrays; the other parameters are those of `replacing`."""
     entries = [_entry(array) for array in arrays]
     text = json.dumps(
         {**header, "arrays": entries}, sort_keys=True, separators=(",", ":"), allow_nan=False
     ).encode("ascii")
     with replacing(path, like, new_mode) as file:
-        sum_of_all, written = hashlib.sha256(), 0
+        checksum, written = hashlib.sha256(), 0
 
         def put(data: bytes | memoryview) -> None:
             nonlocal written
             file.write(data)
-            sum_of_all.update(data)
+            checksum.update(data)
             written += len(data)
 
-        has_singles = any("stored" in entry for entry in entries)
-        version = VERSION_WITH_SINGLES if has_singles else VERSION
-        put(PREAMBLE.pack(MAGIC, version, len(text)))
-        put(text)
+        put(PREAMBLE.pack(MAGIC, VERSION, len(text)) + text)
         for entry, array in zip(entries, arrays, strict=True):
             put(bytes(-written % ALIGNMENT))
             put(_bytes_of(array, entry.get("stored")))
         put(bytes(-written % ALIGNMENT))
-        file.write(sum_of_all.digest())
+        file.write(checksum.digest())
 
 
 def _entry(array: np.ndarray) -> dict[str, Any]:
@@ -98,11 +105,11 @@ def _entry(array: np.ndarray) -> dict[str, Any]:
 
 
 def _are_singles(array: np.ndarray) -> bool:
-    """Does no bit get lost in single precision? Grey values, counts, and what was single before."""
-    lines = max(1, CHUNK // array[:1].nbytes)
+    """Whether all values fit in single precision exactly, as grey values and counts do."""
+    rows = max(1, CHUNK // array[:1].nbytes)
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, array.shape[0], lines):
-            some = np.ascontiguousarray(array[start : start + lines])
+        for start in range(0, array.shape[0], rows):
+            some = np.ascontiguousarray(array[start : start + rows])
             again = some.astype(SINGLE).astype(DOUBLE)
             if not np.array_equal(again.view(np.int64), some.view(np.int64)):
                 return False
@@ -117,7 +124,7 @@ def _name_of(dtype: np.dtype) -> str | list[list[str]]:
 
 
 def _axes(array: np.ndarray) -> list[int]:
-    """The axes, that of the largest steps through memory first: sums depend on this order."""
+    """The axes by decreasing stride: results of sums depend on the order in memory."""
     if array.flags.c_contiguous:
         return list(range(array.ndim))
     return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
@@ -133,10 +140,10 @@ def _bytes_of(array: np.ndarray, stored: str | None = None) -> bytes | memoryvie
 def replacing(
     path: StrPath, like: StrPath | None = None, new_mode: int | None = None
 ) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of ``path`` when the block ends without error.
+    """A file to write to, which replaces ``path`` when the block ends without an error.
 
-    A link stays, and what it points at is replaced or made. Permissions are those of the file that
-    is there, or of ``like``, if it is; else ``new_mode``, or those that the umask leaves.
+    A symbolic link is followed. The file gets the permissions of the old one, or of ``like``; of a
+    new file they are ``new_mode``, or those that the umask leaves.
     """
     target = os.path.realpath(os.fspath(path))
     folder, name = os.path.split(target)
@@ -145,7 +152,7 @@ def replacing(
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
 
     def opener(path: str, flags: int) -> int:
-        # Whoever opens it in the first moment can read all that comes later.
+        # A process that opens the file now could read all that is written later.
         return os.open(path, flags, 0o666 if mode is None else 0o600)
 
     try:
@@ -164,7 +171,7 @@ def replacing(
 
 
 def _mode_of(target: str) -> int | None:
-    """The permissions of a file that is there; only plain files can be replaced."""
+    """The permissions of an existing file; only regular files can be replaced."""
     try:
         mode = os.stat(target).st_mode
     except FileNotFoundError:
@@ -177,7 +184,7 @@ def _mode_of(target: str) -> int | None:
 
 
 def sync_folder(folder: StrPath) -> None:
-    """Let the new name survive a loss of power, where folders can be synchronised."""
+    """Make a rename survive a loss of power, where folders can be synchronized."""
     if os.name == "nt":
         return
     number = os.open(folder, os.O_RDONLY)
@@ -189,46 +196,45 @@ def sync_folder(folder: StrPath) -> None:
 
 # ------------------------------------------------------------------------------------------ reading
 def read_header(path: StrPath) -> tuple[dict[str, Any], int]:
-    """The header of a sound file, with its ``format``, and the number of its bytes."""
+    """The header of a valid file, with its ``format``, and the size of the file."""
     with _opened(path) as file:
         header, _ = _checked_header(file, path)
         return header, os.fstat(file.fileno()).st_size
 
 
 def read_container(path: StrPath) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """The header and the arrays of a sound file; anything else raises `ModelFileError`."""
+    """The header and the arrays of a valid file; anything else raises `ModelFileError`."""
     with _opened(path) as file:
-        header, stop = _checked_header(file, path)
+        header, at = _checked_header(file, path)
         with explained(path):
-            layout = [_array_of(entry) for entry in header.pop("arrays")]
-            at, places = stop, []
-            most = max(LARGEST_EMPTY_LINE, os.fstat(file.fileno()).st_size)
-            for dtype, _, shape, _ in layout:
-                if 0 in shape and dtype.itemsize * math.prod(filter(None, shape)) > most:
-                    raise ValueError(f"an array of shape {tuple(shape)} has too long lines")
+            size, places = os.fstat(file.fileno()).st_size, []
+            layouts = [_layout(entry) for entry in header.pop("arrays")]
+            for each in layouts:
+                row = each.stored.itemsize * math.prod(filter(None, each.shape))
+                if each.size == 0 and row > max(LARGEST_EMPTY_ROW, size):
+                    raise ValueError(f"the rows of an array of shape {tuple(each.shape)} are huge")
                 at += -at % ALIGNMENT
                 places.append(at)
-                at += dtype.itemsize * math.prod(shape)
-            size = at + -at % ALIGNMENT + DIGEST
-            if size != os.fstat(file.fileno()).st_size:
+                at += each.stored.itemsize * each.size
+            if at + -at % ALIGNMENT + DIGEST != size:
                 raise ValueError("the arrays that it lists do not fill it")
             arrays = []
-            for (stored, dtype, shape, axes), place in zip(layout, places, strict=True):
+            for each, place in zip(layouts, places, strict=True):
                 file.seek(place)
-                arrays.append(_read_array(file, stored, dtype, shape, axes))
+                arrays.append(_read_array(file, each))
     return header, arrays
 
 
 def _opened(path: StrPath) -> IO[bytes]:
-    """A file to read; pipes, which may never say anything, and devices are refused unopened."""
+    """A file to read; pipes, which may block forever, and devices are refused unopened."""
     mode = os.stat(path).st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # folders have an error of their own
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` has an error for folders
         raise ModelFileError(f"{os.fspath(path)}: not a plain file, but a pipe or a device.")
     return open(path, "rb")
 
 
 def begins_like_ours(path: StrPath) -> bool:
-    """Is it a plain file, and no link, with the first bytes of ours, as many as there are?"""
+    """Whether it is a regular file that begins like ours, as far as it has been written."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return False
     with open(path, "rb") as file:
@@ -237,9 +243,9 @@ def begins_like_ours(path: StrPath) -> bool:
 
 @contextlib.contextmanager
 def explained(path: StrPath) -> Iterator[None]:
-    """Whatever goes wrong with what is in a file is the file's fault.
+    """Turn all errors about the content of a file into `ModelFileError`.
 
-    Not so a disk that fails, or memory that runs out: the file may well be sound.
+    A failing disk and a lack of memory are not the fault of the file.
     """
     try:
         yield
@@ -253,7 +259,7 @@ def explained(path: StrPath) -> Iterator[None]:
 
 
 def _checked_header(file: IO[bytes], path: StrPath) -> tuple[dict[str, Any], int]:
-    """The header, and where it ends; the sum of all bytes is right."""
+    """The header, and where it ends; the checksum has been verified."""
     name, size = os.fspath(path), os.fstat(file.fileno()).st_size
     start = file.read(PREAMBLE.size)
     if not start:
@@ -264,44 +270,42 @@ def _checked_header(file: IO[bytes], path: StrPath) -> tuple[dict[str, Any], int
     if size < PREAMBLE.size + DIGEST:
         raise ModelFileError(f"{name}: the file is truncated, it has only {size} bytes.")
     _, version, length = PREAMBLE.unpack(start)
-    sound = _sum_is_right(file, size)
-    if version not in READABLE:
-        if sound and version < VERSION:
+    is_intact = _is_intact(file, size)
+    if version != VERSION:
+        hint = "it is newer than this library, or damaged"
+        if is_intact and version < VERSION:
             hint = "it is too old to be read: fit the model again, and save it"
-        elif sound:
+        elif is_intact:
             hint = "update maxmargin to read it"
-        else:
-            hint = "it is newer than this library, or damaged"
         raise ModelFileError(f"{name}: unknown format version {version}; {hint}.")
-    if not sound:
+    if not is_intact:
         raise ModelFileError(f"{name}: the file is damaged or truncated: its checksum is wrong.")
-    stop = PREAMBLE.size + length
     with explained(path):
-        if stop > size - DIGEST:
+        if PREAMBLE.size + length > size - DIGEST:
             raise ValueError("its header is longer than the file")
         file.seek(PREAMBLE.size)
         header = json.loads(file.read(length).decode("ascii"), parse_constant=_refuse)
         if not isinstance(header, dict):
             raise ValueError("its header is not a JSON object")
-        header["format"] = version
-    return header, stop
+    return {**header, "format": version}, PREAMBLE.size + length
 
 
-def _sum_is_right(file: IO[bytes], size: int) -> bool:
+def _is_intact(file: IO[bytes], size: int) -> bool:
+    """Whether the checksum is right."""
     file.seek(0)
-    sum_of_all, left = hashlib.sha256(), size - DIGEST
+    checksum, left = hashlib.sha256(), size - DIGEST
     while left > 0 and (chunk := file.read(min(CHUNK, left))):
-        sum_of_all.update(chunk)
+        checksum.update(chunk)
         left -= len(chunk)
-    return left == 0 and file.read() == sum_of_all.digest()
+    return left == 0 and file.read() == checksum.digest()
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a valid JSON number")
 
 
-def _array_of(entry: dict[str, Any]) -> tuple[np.dtype, np.dtype, list[int], list[int]]:
-    """Data types of an array in the file and in memory, and its shape and axes in memory."""
+def _layout(entry: dict[str, Any]) -> Layout:
+    """The layout of an array by its entry in the header."""
     dtype, shape = _dtype_of(entry["dtype"]), entry["shape"]
     stored = _dtype_of(entry.get("stored", entry["dtype"]))
     if stored != dtype and (stored.str, dtype.str) != (SINGLE, DOUBLE):
@@ -309,14 +313,19 @@ def _array_of(entry: dict[str, Any]) -> tuple[np.dtype, np.dtype, list[int], lis
     axes = entry.get("axes", list(range(len(shape))))
     if not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError(f"{shape} is not the shape of an array")
-    if sorted(axes) != list(range(len(shape))) or len(shape) > 3:
+    if sorted(axes) != list(range(len(shape))) or len(shape) > MOST_AXES:
         raise ValueError(f"{axes} are not the axes of an array")
-    return stored, dtype, [shape[axis] for axis in axes], axes
+    return Layout(stored, dtype, [shape[axis] for axis in axes], axes)
 
 
 def _dtype_of(name: object) -> np.dtype:
+    """A data type of numbers or bytes, or of a table of 64-bit numbers, which has no gaps."""
     if isinstance(name, list):
-        return _table_of(name)
+        columns = [(str(column), kind) for column, kind in name if isinstance(column, str)]
+        are_numbers = all(kind in ("<i8", "<f8") for _, kind in columns)
+        if are_numbers and len(name) == len(dict(columns)) and 0 < len(name) <= MOST_COLUMNS:
+            return np.dtype(columns, align=True)
+        raise ValueError(f"{name!r} are not the columns of a table")
     if isinstance(name, str) and name[1:2] in PLAIN_KINDS:
         dtype = np.dtype(name)
         if dtype.str == name and dtype.itemsize > 0 and dtype.byteorder != ">":
@@ -324,25 +333,13 @@ def _dtype_of(name: object) -> np.dtype:
     raise ValueError(f"{name!r} is not a data type of its arrays")
 
 
-def _table_of(columns: list[Any]) -> np.dtype:
-    """The data type of a table of numbers of eight bytes, which needs no gaps."""
-    names = [name for name, _ in columns]
-    if not 0 < len(names) <= MOST_COLUMNS or not all(isinstance(each, str) for each in names):
-        raise ValueError("a table has columns without names")
-    if not all(kind in ("<i8", "<f8") for _, kind in columns) or len(set(names)) < len(names):
-        raise ValueError(f"{columns!r} are not the columns of a table")
-    return np.dtype([(str(name), kind) for name, kind in columns], align=True)
-
-
-def _read_array(
-    file: IO[bytes], stored: np.dtype, dtype: np.dtype, shape: list[int], axes: list[int]
-) -> np.ndarray:
+def _read_array(file: IO[bytes], layout: Layout) -> np.ndarray:
     """The array that begins here, in memory of its own that starts at a cache line."""
-    count = math.prod(shape)
-    memory = np.empty(dtype.itemsize * count + ALIGNMENT, dtype=np.uint8)
+    stored, dtype, shape, axes = layout
+    memory = np.empty(dtype.itemsize * layout.size + ALIGNMENT, dtype=np.uint8)
     first = -memory.ctypes.data % ALIGNMENT
-    own = memory[first : first + dtype.itemsize * count].view(dtype)
-    read = own if stored == dtype else np.empty(count, stored)
+    own = memory[first : first + dtype.itemsize * layout.size].view(dtype)
+    read = own if stored == dtype else np.empty(layout.size, stored)
     if file.readinto(read.view(np.uint8).data) != read.nbytes:  # type: ignore[attr-defined]
         raise ValueError("it has changed while it was read")
     if read is not own:

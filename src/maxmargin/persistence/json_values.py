@@ -1,7 +1,7 @@
-"""Values as trees of JSON, with arrays beside them; see ``docs/files.md``.
+"""Values as JSON trees, with arrays beside them; see ``docs/files.md``.
 
-What is met twice is stored once, so that it is one object again afterwards. A learner is its
-parameters and the dictionary that ``__learned__`` returns, which ``__relearn__`` checks.
+An object that occurs twice is stored once. A learner is stored as its parameters and the dictionary
+of ``__learned__``, which ``__relearn__`` checks.
 """
 
 from __future__ import annotations
@@ -22,52 +22,40 @@ from maxmargin.persistence.learner_files import (
     is_learner,
     is_public,
     not_ours,
-    written_parameters,
 )
 from maxmargin.persistence.model_tree import Misfit
 
 Random = np.random.RandomState | np.random.Generator
 
-# No value is nested deeper.
-MOST_LEVELS = 50
-# Arrays of texts pad each to the longest: so many bytes of padding a file may ask for.
+MOST_LEVELS = 50  # of nesting
+# Arrays of texts pad each text to the longest: the most padding that a file may need, in bytes.
 MOST_PADDING = 2**26
-# Bytes of arrays, with those that are used in several places counted in each, over what is stored.
+# The most bytes of all uses of arrays, as a multiple of the bytes stored, plus some.
 MOST_SHARING, FREE_SHARING = 8, 2**20
 
-BIT_GENERATORS = {
-    kind.__name__: kind
-    for kind in (
-        np.random.MT19937,
-        np.random.PCG64,
-        np.random.PCG64DXSM,
-        np.random.Philox,
-        np.random.SFC64,
-    )
-}
-# Places in a buffer that NumPy's own code trusts.
+BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+# Positions in a buffer, which NumPy does not check.
 LARGEST_POSITIONS = {"pos": 624, "buffer_pos": 4}
 
 
 def padding_of(texts: list[str], length: int) -> int:
-    """Bytes of an array of texts of at most ``length`` characters that hold none."""
+    """The bytes of padding in an array of texts of at most ``length`` characters."""
     return 4 * (len(texts) * length - sum(map(len, texts)))
 
 
 class TreeWriter:
-    """Makes trees of values, and gathers their arrays."""
+    """Turns values into trees, and collects their arrays."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
-        self._numbers: dict[int, int] = {}  # of arrays and other objects that are met, by id
-        self._objects = 0
-        self._kept: list[Any] = []  # so that no id is used again
+        self._numbers: dict[int, int] = {}  # of arrays and other objects, by id
+        self._kept: list[object] = []  # objects that are no arrays, so that no id is reused
         self._level = 0
         self._padding = 0
 
     @contextlib.contextmanager
     def naming(self, what: str) -> Iterator[None]:
-        """Say what it is that cannot be stored."""
+        """Errors within say that ``what`` cannot be saved."""
         try:
             yield
         except (TypeError, Misfit) as problem:
@@ -79,7 +67,9 @@ class TreeWriter:
         if type(value) is float:
             return value if math.isfinite(value) else {"float": str(value)}
         if isinstance(value, np.generic):
-            return self._dump_scalar(value)
+            if isinstance(value, np.str_ | np.float64 | np.bool_):
+                return self.dump(value.item())
+            return {"scalar": self._add(np.array(value))}
         if id(value) in self._numbers:
             kind = "array" if isinstance(value, np.ndarray) else "same"
             return {kind: self._numbers[id(value)]}
@@ -89,13 +79,6 @@ class TreeWriter:
         tree = self._dump_object(value)
         self._level -= 1
         return tree
-
-    def _dump_scalar(self, value: np.generic) -> Any:
-        if isinstance(value, np.str_):
-            return str(value)
-        if isinstance(value, np.float64 | np.bool_):
-            return self.dump(value.item())
-        return {"scalar": self._add(np.array(value))}
 
     def _dump_object(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -107,13 +90,18 @@ class TreeWriter:
         if isinstance(value, np.ndarray):
             return self._dump_array(value)
         if sparse.issparse(value) and value.format == "csr":
-            parts = {
+            parts: dict[str, Any] = {
                 name: self.dump(getattr(value, name)) for name in ("data", "indices", "indptr")
             }
-            return {"csr": {**parts, "columns": value.shape[1], "matrix": sparse.isspmatrix(value)}}
+            parts |= {"columns": value.shape[1], "matrix": sparse.isspmatrix(value)}
+            return {"csr": parts}
         if isinstance(value, np.random.RandomState | np.random.Generator):
-            number = self._remember(value)
-            return {"random": self._dump_random(value), "number": number}
+            if isinstance(value, np.random.RandomState):
+                state: Any = value.get_state(legacy=False)
+            else:
+                state = value.bit_generator.state
+            random = {"kind": type(value).__name__, "state": self.dump(state)}
+            return {"random": random, "number": self._remember(value)}
         if is_learner(value):
             number = self._remember(value)
             return {**self._dump_learner(value), "number": number}
@@ -138,23 +126,16 @@ class TreeWriter:
         return len(self.arrays) - 1
 
     def _remember(self, value: object) -> int:
-        self._numbers[id(value)] = number = self._objects
+        self._numbers[id(value)] = number = len(self._kept)
         self._kept.append(value)
-        self._objects += 1
         return number
 
-    def _dump_random(self, value: Random) -> dict[str, Any]:
-        if isinstance(value, np.random.RandomState):
-            return {"kind": "RandomState", "state": self.dump(value.get_state(legacy=False))}
-        return {"kind": "Generator", "state": self.dump(value.bit_generator.state)}
-
     def _dump_learner(self, clf: BaseEstimator) -> dict[str, Any]:
-        """A learner; something that cannot be stored raises TypeError and is named."""
         name = type(clf).__name__
         if not is_public(clf):
             raise TypeError(not_ours(clf))
         parameters, attributes = {}, {}
-        for parameter, value in written_parameters(clf).items():
+        for parameter, value in clf.get_params(deep=False).items():
             with self.naming(f"The parameter '{parameter}' of {name}"):
                 parameters[parameter] = self.dump(checked_setting(value))
         for attribute, value in clf.__learned__().items():
@@ -164,7 +145,7 @@ class TreeWriter:
 
 
 class TreeReader:
-    """Makes values of trees."""
+    """Turns trees back into values."""
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
         self.arrays = arrays
@@ -195,12 +176,14 @@ class TreeReader:
         if "same" in tree:
             return self._objects[tree["same"]]
         if "random" in tree:
-            self._objects[tree["number"]] = value = self._load_random(tree["random"])
-            return value
+            return self._remember(tree["number"], self._load_random(tree["random"]))
         if "estimator" in tree:
-            self._objects[tree["number"]] = value = self._load_learner(tree)
-            return value
+            return self._remember(tree["number"], self._load_learner(tree))
         return self._load_array(tree)
+
+    def _remember(self, number: int, value: Any) -> Any:
+        self._objects[number] = value
+        return value
 
     def _load_array(self, tree: dict[str, Any]) -> Any:
         if "array" in tree:
@@ -227,7 +210,7 @@ class TreeReader:
         if type(number) is not int or number < 0:
             raise Misfit(f"{number!r} is not the number of an array")
         array = self.arrays[number]
-        # Whoever gets an array may allocate as much again: a file must not make them thousands.
+        # Each use of an array may be copied: a file must not cause thousands of copies.
         self._handed_out += array.nbytes
         if self._handed_out > MOST_SHARING * self._stored + FREE_SHARING:
             raise Misfit("the same array stands in too many places")
@@ -256,7 +239,9 @@ class TreeReader:
 
     def _load_random(self, tree: dict[str, Any]) -> Random:
         state = self.load(tree["state"])
-        bits = BIT_GENERATORS[state["bit_generator"]](0)
+        if state["bit_generator"] not in BIT_GENERATORS:
+            raise Misfit(f"there is no generator {state['bit_generator']!r}")
+        bits = getattr(np.random, state["bit_generator"])(0)
         for name, largest in LARGEST_POSITIONS.items():
             for part in (state, state["state"]):
                 if not 0 <= part.get(name, 0) <= largest:
@@ -269,7 +254,7 @@ class TreeReader:
         return random
 
     def _load_learner(self, tree: dict[str, Any]) -> BaseEstimator:
-        """A learner; a parameter that came after the file was written has its default."""
+        """A learner; parameters that are not in the file have their defaults."""
         kind = _registry.learner(tree["estimator"])
         if kind is None:
             raise Misfit(f"there is no learner {tree['estimator']!r}")

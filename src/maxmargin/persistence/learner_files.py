@@ -1,4 +1,4 @@
-"""What files say of a learner: which ones they hold, their parameters, and a summary."""
+"""Learners in files: which ones, their parameters, and the summary in the header."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from sklearn.base import BaseEstimator
 from maxmargin import _registry
 from maxmargin.persistence.model_tree import MOST, Misfit
 
-# Parameters that came later are left out where they are that, so that files stay as they were.
-LATER = {"calibration": None, "coverage": None, "held_out": None}
 Setting = TypeVar("Setting")
 SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.Generator
 
 
 def not_ours(value: object) -> str:
-    """The message about something that our files cannot hold."""
+    """The message about an object that cannot be saved."""
     return (
         f"Only learners of maxmargin, and pipelines that end with one, can be saved, not "
         f"{type(value)!r}. For what else there is of scikit-learn, use skops.io.dump, or "
@@ -27,7 +25,7 @@ def not_ours(value: object) -> str:
 
 
 def is_public(value: object) -> bool:
-    """Is it a learner of this library, and no class derived from one?"""
+    """Whether it is a learner of this library itself, not of a derived class."""
     return _registry.learner(type(value).__name__) is type(value)
 
 
@@ -51,23 +49,18 @@ def _is_setting(value: object) -> bool:
     return value is None or isinstance(value, SETTINGS) or is_learner(value)
 
 
-def written_parameters(clf: BaseEstimator) -> dict[str, Any]:
-    """The parameters of a learner, as files have them."""
-    given = clf.get_params(deep=False)
-    return {name: each for name, each in given.items() if each is not LATER.get(name, clf)}
-
-
 def summary_of(clf: BaseEstimator) -> dict[str, Any]:
-    """What there is to say about a learner in few words, as JSON."""
+    """A short description of a learner, as JSON."""
+    parameters = clf.get_params(deep=False)
     words: dict[str, Any] = {
         "estimator": type(clf).__name__,
-        "parameters": {name: shown(value) for name, value in written_parameters(clf).items()},
+        "parameters": {name: shown(value) for name, value in parameters.items()},
     }
     return words | clf.__summary__()
 
 
 def checked_summary(found: object) -> dict[str, Any]:
-    """What a file says about its learner; raises unless it looks like `summary_of` one."""
+    """The summary in a file; raises an error unless it has the form of `summary_of`."""
     if not isinstance(found, dict) or not found.keys() <= SUMMARY.keys():
         raise Misfit("its summary is not one of a learner")
     for name, value in found.items():
@@ -86,22 +79,21 @@ def _is_plain_dict(value: object) -> bool:
     return isinstance(value, dict) and all(map(_is_plain, value.values()))
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < MOST
-
-
 def _is_certificate(value: object) -> bool:
     if not isinstance(value, dict) or value.keys() != {"margin", "bound", "ratio"}:
         return False
     return all(type(number) in (int, float) for number in value.values())
 
 
-# What a summary may say, and how to know that it does.
-SUMMARY: dict[str, Callable[[object], bool]] = {
+# The fields of a summary, and what values they may have.
+SUMMARY: dict[str, Callable[[Any], bool]] = {
     "estimator": lambda value: isinstance(value, str),
     "parameters": _is_plain_dict,
     "classes": lambda value: isinstance(value, list) and all(map(_is_plain, value)),
-    **dict.fromkeys(("n_features", "mistakes", "updates", "supports", "components"), _is_count),
+    **dict.fromkeys(
+        ("n_features", "mistakes", "updates", "supports", "components"),
+        lambda value: type(value) is int and 0 <= value < MOST,
+    ),
     "certificate": _is_certificate,
     "columns": lambda value: isinstance(value, list) and all(map(_is_plain_dict, value)),
     "steps": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
@@ -109,6 +101,7 @@ SUMMARY: dict[str, Callable[[object], bool]] = {
 
 
 def shown(value: object) -> bool | int | float | str | None:
+    """A value as JSON; the name of its class if it has no such form."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, bool | int | str):
         return value

@@ -1,11 +1,10 @@
-"""From the parts of a model to named leaves and back, whatever the parts are.
+"""From the parts of a model to named leaves, and back.
 
-A model is a tree of objects and NamedTuples. Its leaves are arrays, numbers and random generators;
-their names are paths, ``linear.witness.mark``. What is written are the fields that are declared as
-saved (`maxmargin.core.array_fields`); all else is working memory. What is read must look like a
-model that was freshly built for the same specification: the same types, data types and shapes; and
-numbers must be in the ranges that are declared. So no loop is ever handed arrays that do not fit
-together.
+A model is a tree of objects and NamedTuples. Its leaves are arrays, numbers and random generators,
+named by paths such as ``linear.witness.mark``. The fields that are declared as saved
+(`maxmargin.core.array_fields`) are written. What is read must have the types, data types and shapes
+of a fresh model of the same specification, and numbers in the declared ranges, so that compiled
+loops never receive arrays that do not fit together.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ Leaves = dict[str, Any]
 
 
 class Misfit(ValueError):
-    """Something that does not look as it should."""
+    """Content of a file that does not have the expected form."""
 
 
 def saved_fields(part: object) -> Iterator[tuple[str, str, Array | Saved]]:
-    """The fields of a part that are written: the name of each, that in files, and what it is."""
+    """The fields of a part that are written: their names, names in files, and declarations."""
     if isinstance(part, Kernel) and part.only_in_fit:
         return
     for name, each in declared(type(part)).items():
@@ -51,7 +50,7 @@ def saved_fields(part: object) -> Iterator[tuple[str, str, Array | Saved]]:
 
 # ------------------------------------------------------------------------------------------ writing
 def leaves_of(part: object) -> Leaves:
-    """All leaves by their paths; a part that is met twice is written where it is met first."""
+    """All leaves by their paths; a shared part is written where it occurs first."""
     found: Leaves = {}
     _gather(part, "", found, set())
     return found
@@ -81,17 +80,15 @@ def _join(path: str, name: str) -> str:
 
 # ------------------------------------------------------------------------------------------ reading
 def filled(blank: Part, leaves: Leaves, path: str = "", done: object = None) -> Part:
-    """The part that the leaves tell of, given a blank one of the same structure.
+    """The part with these leaves, given a blank one of the same structure.
 
-    Leaves are taken out of ``leaves``, so that what is left belongs to nothing. A part of it that
-    is ``done`` has been filled already.
+    Leaves that are used are removed from ``leaves``. A part of it may be ``done`` already.
     """
     filled: Part = _fill(blank, leaves, path, {id(done): done})
     return filled
 
 
 def _fill(blank: Any, leaves: Leaves, path: str, done: dict[int, Any]) -> Any:
-    """The part, or the list of parts, in place of a blank one."""
     if isinstance(blank, list):
         return [_fill(each, leaves, _join(path, str(k)), done) for k, each in enumerate(blank)]
     if isinstance(blank, Points):
@@ -120,7 +117,6 @@ def _with(blank: Any, new: dict[str, Any]) -> Any:
 
 
 def _number(each: Saved, blank: Any, value: Any, path: str) -> Any:
-    """A leaf that is no array."""
     if isinstance(blank, np.random.Generator):
         fits = isinstance(value, np.random.Generator)
     elif isinstance(blank, bool):
@@ -137,7 +133,7 @@ def _number(each: Saved, blank: Any, value: Any, path: str) -> Any:
 
 
 def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.ndarray | None:
-    """A leaf that is an array, like ``blank``; of any length if that is None."""
+    """An array like ``blank``, or of any length if that is None."""
     if value is None and (blank is None or each.omit_zeros):
         return blank
     if not isinstance(value, np.ndarray):
@@ -146,7 +142,7 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
     if value.dtype != dtype:
         raise Misfit(f"{path} is an array of {value.dtype}, not of {dtype}")
     shape = value.shape if blank is None else blank.shape
-    # Vectors behind certificates may be switched off, see `models.linear_model`.
+    # The vectors of certificates may be switched off, see `models.linear_model`.
     is_off = each.optional and "coordinates" in each.axes and value.shape == (0, *shape[1:])
     if value.shape != shape and not is_off:
         raise Misfit(f"{path} has the shape {value.shape}, not {shape}")
@@ -154,8 +150,8 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
         if wrong := each.what_is_wrong(value, {}):
             raise Misfit(f"{path}: {wrong}")
         return value if isinstance(value, np.recarray) else value.view(np.recarray)
-    # Compiled loops want lines that follow each other; of supports, which they never see, sums
-    # depend on the order in memory.
+    # Compiled loops need contiguous arrays. They never see supports, whose sums depend on the
+    # order in memory.
     return value if "supports" in each.axes else np.ascontiguousarray(value)
 
 
@@ -201,7 +197,7 @@ def _are_rows(X: Any, width: int, kernel: Kernel) -> bool:
 
 
 def check_ranges(model: object, classes: int) -> None:
-    """Raise if a number is out of its range, such as an index that points elsewhere."""
+    """Raise if a number is out of its declared range."""
     rows = model.private_coordinates() if hasattr(model, "private_coordinates") else 0
     sizes = {**sizes_of(model), "classes": classes, "rows": rows or LARGEST_COUNT}
     for path, each, array in _arrays(model, ""):

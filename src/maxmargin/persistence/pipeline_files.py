@@ -1,8 +1,8 @@
-"""Pipelines of scikit-learn in files: transformers that are plain arrays, and a learner as the end.
+"""Pipelines in files: transformers of scikit-learn or a recipe, and a learner as the last step.
 
-A transformer is written as its class, its parameters and what fitting has given it. A file can name
-no other classes than those in `TRANSFORMERS`, and `Recipe`. What is read must look like the same
-transformer, freshly fitted: the same attributes, of the same types and shapes.
+A transformer is written as its class, its parameters and its fitted attributes, which are plain
+arrays. A file can name only `Recipe` and the classes in `TRANSFORMERS`, and what is read must have
+the attributes, types and shapes of such a transformer that was fitted.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from maxmargin import _registry
 from maxmargin.persistence.learner_files import checked_setting, is_public, not_ours
 from maxmargin.persistence.model_tree import MOST, Misfit
 
-# All of them leave the number of features as it is.
+# All of them keep the number of features.
 TRANSFORMERS: dict[str, Any] = {
     each.__name__: each
     for each in (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer)
 }
 RECIPE, WIDTH, NAMES = "Recipe", "n_features_in_", "feature_names_in_"
-# What set_output has set, and what it can be.
+# The attribute of set_output, and its possible values.
 CONTAINER = "_sklearn_output_config"
 CONTAINERS = ("default", "pandas", "polars")
 INSTEAD = (
     "Use a maxmargin.streams.Recipe as the first step, or save the pipeline by skops.io.dump (and "
     "trust maxmargin.persistence.TRUSTED_TYPES in skops.io.load)."
 )
-# Attributes that are set for scikit-learn, and not by fit.
-ROUTING = {"_metadata_request"}
+# An attribute of scikit-learn that fit does not set.
+ROUTING = "_metadata_request"
 
 
 # ------------------------------------------------------------------------------------------ writing
 def content_of(pipeline: Pipeline) -> dict[str, Any]:
-    """What a file holds of a pipeline; TypeError names what it cannot hold."""
+    """The content of a file for a pipeline; a TypeError names what cannot be saved."""
     if type(pipeline) is not Pipeline:
         raise TypeError(not_ours(pipeline))
     last = pipeline.steps[-1][1]
@@ -78,31 +78,24 @@ def _written(name: str, step: BaseEstimator) -> dict[str, Any]:
             f"The step {name!r} of the pipeline cannot be saved: it is {what}, and files have only "
             f"{', '.join(TRANSFORMERS)} and {RECIPE}. {INSTEAD}"
         )
+    parameters = step.get_params(deep=False)
+    fitted = {each: value for each, value in vars(step).items() if each not in parameters}
+    container = fitted.pop(CONTAINER, {}).get("transform", "default")
+    fitted.pop(ROUTING, None)
+    found = {"class": kind, "container": container}
     try:
-        parameters = step.get_params(deep=False)
-        fitted = {each: value for each, value in vars(step).items() if each not in parameters}
-        container = fitted.pop(CONTAINER, {}).get("transform", "default")
-        for each in ROUTING & fitted.keys():
-            del fitted[each]
-        if kind == RECIPE and fitted:
-            if fitted.keys() != {"plan_", "running_"}:
-                raise Misfit(f"fit does not make {', '.join(sorted(fitted))}")
-            tree = step.tree()
-            return {"class": kind, "container": container, "tree": tree}
+        if kind == RECIPE:
+            if strange := fitted.keys() - {"plan_", "running_"}:
+                raise Misfit(f"fit does not make {', '.join(sorted(strange))}")
+            return found | {"tree": step.tree()}
         for each in parameters.values():
             checked_setting(each)
-        if kind != RECIPE:
-            _check(step, fitted)
-        return {
-            "class": kind,
-            "container": container,
-            "parameters": parameters,
-            "attributes": fitted,
-        }
+        _check(step, fitted)
     except ValueError as problem:
         raise TypeError(
             f"The step {name!r} of the pipeline cannot be saved: {problem}. {INSTEAD}"
         ) from None
+    return found | {"parameters": parameters, "attributes": fitted}
 
 
 def _class_of(name: str) -> Any:
@@ -111,20 +104,18 @@ def _class_of(name: str) -> Any:
 
 # ------------------------------------------------------------------------------------------ reading
 def pipeline_from(content: dict[str, Any]) -> Pipeline:
-    """The pipeline that a file holds; raises unless its parts fit together."""
+    """The pipeline of a file; raises an error unless its parts fit together."""
     about, steps, last = content["pipeline"], content["steps"], content["last"]
     names, version = about["names"], about["scikit-learn"]
     if not isinstance(last, BaseEstimator) or type(about["verbose"]) is not bool:
         raise Misfit("there is no learner at the end of the pipeline")
     if not isinstance(steps, list) or not all(isinstance(each, dict) for each in steps):
         raise Misfit("the steps of the pipeline are missing")
-    if (
-        not isinstance(names, list)
-        or not all(isinstance(name, str) and name and "__" not in name for name in names)
-        or len(set(names)) != len(steps) + 1
-        or len(names) != len(steps) + 1
-    ):
+    are_names = isinstance(names, list) and all(type(name) is str for name in names)
+    if not are_names or not len(names) == len(set(names)) == len(steps) + 1:
         raise Misfit("the steps of the pipeline have no names, or not one each")
+    if any(not name or "__" in name for name in names):
+        raise Misfit("the steps of the pipeline have names that no step can have")
     if not isinstance(version, str):
         raise Misfit("the version of scikit-learn is missing")
     read = [_read(name, step) for name, step in zip(names, steps, strict=False)]
@@ -148,37 +139,29 @@ def _read(name: str, found: dict[str, Any]) -> Any:
         raise Misfit(f"the step {name!r} is of a class that files do not have, {kind!r}")
     if container not in CONTAINERS:
         raise Misfit(f"the step {name!r} cannot give rows as {container!r}")
-    if "tree" in found:
+    if kind == RECIPE:
         step = make.from_tree(found["tree"])
     else:
         parameters, attributes = found["parameters"], found["attributes"]
         if not parameters.keys() <= make().get_params(deep=False).keys():
             raise Misfit(f"the parameters of the step {name!r} are not those of {kind}")
         step = make(**{each: checked_setting(value) for each, value in parameters.items()})
-        if kind == RECIPE:
-            if attributes:
-                raise Misfit(f"the step {name!r} has attributes of no recipe")
-            step.check_parameters()
-        else:
-            try:
-                _check(step, attributes)
-            except ValueError as problem:
-                raise Misfit(f"the step {name!r}: {problem}") from None
-            vars(step).update({each: _own(value) for each, value in attributes.items()})
+        try:
+            _check(step, attributes)
+        except ValueError as problem:
+            raise Misfit(f"the step {name!r}: {problem}") from None
+        for each, value in attributes.items():
+            setattr(step, each, value.copy() if isinstance(value, np.ndarray) else value)
     return step if container == "default" else step.set_output(transform=container)
 
 
-def _own(value: object) -> object:
-    return value.copy() if isinstance(value, np.ndarray) else value
-
-
 def _check_widths(names: Sequence[str], steps: Sequence[Any]) -> None:
-    """Raise unless each step has as many features as the next one."""
+    """Raise unless consecutive steps have the same number of features."""
     width = None
     for name, step in zip(reversed(names), reversed(steps), strict=True):
         mine = getattr(step, WIDTH, None)
         if type(step).__name__ == RECIPE:
-            width = None  # the number of its features is not that of its columns
+            width = None  # it has other features than columns
         elif None not in (mine, width) and mine != width:
             raise Misfit(f"the step {name!r} has {mine} features, and the next step {width}")
         else:
@@ -187,8 +170,8 @@ def _check_widths(names: Sequence[str], steps: Sequence[Any]) -> None:
 
 # ------------------------------------------------------------------------------------------- checks
 def _check(step: BaseEstimator, attributes: dict[str, Any]) -> None:
-    """Raise unless these are what fitting such a transformer gives it, or nothing."""
-    # One feature shows what there is, and takes no memory. Parameters are checked by fit.
+    """Raise unless these are the attributes of such a transformer, fitted or not."""
+    # Fitting one feature shows them, and checks the parameters.
     like = vars(type(step)(**step.get_params(deep=False)).fit(np.zeros((1, 1))))
     if not attributes:
         return
@@ -200,7 +183,10 @@ def _check(step: BaseEstimator, attributes: dict[str, Any]) -> None:
     if type(width) is not int or not 1 <= width < MOST:
         raise Misfit(f"{WIDTH} is {width!r}, not a number of features")
     for name, value in attributes.items():
-        fits = _is_like(like[name], value, width) if name != NAMES else _are_names(value, width)
+        if name == NAMES:
+            fits = _is_row(value, "O", width) and all(type(each) is str for each in value)
+        else:
+            fits = _is_like(like[name], value, width)
         if not fits:
             raise Misfit(f"{name} is not of the type or the shape that fit gives it")
 
@@ -210,7 +196,7 @@ def _is_like(blank: object, value: Any, width: int) -> bool:
         return value is None
     if isinstance(blank, np.ndarray):
         return _is_row(value, blank.dtype.kind, width)
-    # How many rows there were, or their total weight; one number each if values were missing.
+    # The number of rows, or their total weight; one for each feature if values were missing.
     is_number = type(value) in (int, float) or isinstance(value, np.integer | np.floating)
     if not is_number and not any(_is_row(value, kind, width) for kind in "if"):
         return False
@@ -219,7 +205,3 @@ def _is_like(blank: object, value: Any, width: int) -> bool:
 
 def _is_row(value: object, kind: str, width: int) -> bool:
     return type(value) is np.ndarray and value.dtype.kind == kind and value.shape == (width,)
-
-
-def _are_names(value: Any, width: int) -> bool:
-    return _is_row(value, "O", width) and all(type(name) is str for name in value)

@@ -1,4 +1,4 @@
-"""The classes that learners are made of, which users of skops have to trust."""
+"""The classes of the parts of learners, which users of skops have to trust."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The server as an ASGI application.
-
-Requests to learn and to predict are answered by a few plain functions; whatever is rare goes
-through Starlette.
-"""
+"""The server as an ASGI application."""
 
 from __future__ import annotations
 
@@ -12,27 +8,26 @@ import re
 import tempfile
 import time
 import urllib.parse
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from starlette.datastructures import QueryParams
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Router
 
 from maxmargin.persistence import save
 from maxmargin.serve import bodies, openapi, pages, prediction_answers, requests, status
 from maxmargin.serve.auth import LOOPBACK, Guard
 from maxmargin.serve.bodies import ARROW, JSON, KINDS, NAME
-from maxmargin.serve.commands import Call, ChangeShadows, checked_id
 from maxmargin.serve.events import DropShadow, NewShadow, Promotion
 from maxmargin.serve.http_errors import HTTPError, bad_request, busy, unavailable
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
+from maxmargin.serve.requests import Call, ChangeShadows, checked_id
 from maxmargin.serve.served_model import logger
 from maxmargin.serve.service import READY, Service
 from maxmargin.serve.snapshots import Beginning
@@ -43,8 +38,8 @@ BYTES_IN_LOOP = 2**15
 SCORES_IN_LOOP = 2**22  # bytes of a body times classes
 LARGE_AT_A_TIME = 2
 SECONDS_BETWEEN_STATES = 1.0
-# Paths that need no token: they hold nothing of a model.
-OPEN = {route.split()[1] for route, each in openapi.OF_THE_SERVER.items() if each.is_open}
+# Paths that need no token.
+OPEN = {each.route.split()[1] for each in openapi.OPERATIONS if each.is_open}
 # A name, an IPv4 address, or an IPv6 address in brackets; and a port.
 HOST = re.compile(r"([\w.-]{1,253}|\[[\da-f:.]{2,45}\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 
@@ -56,8 +51,6 @@ FORKED = (
 
 T = TypeVar("T")
 Headers = dict[bytes, bytes]
-# Of a service, a content type, a body, the headers and the ASGI scope.
-PostHandler = Callable[[Service, str, bytes, Headers, Any], Awaitable[Response]]
 
 
 def create_app(
@@ -73,26 +66,27 @@ def create_app(
 ) -> Application:
     """Create an ASGI application that serves learning models, and can be mounted in others.
 
-    Its threads start at once and end with `Application.close`, which servers call when they stop;
-    an application that mounts it must call it. It serves only in the process that created it: in a
-    process forked later, such as a worker of ``gunicorn --preload``, it raises an error.
+    Its threads start at once, and end with `Application.close`, which servers call when they stop;
+    an application that it is mounted in has to call it. It serves in the process that made it; in
+    one that is forked later, such as a worker of ``gunicorn --preload``, requests are refused.
 
     Parameters
     ----------
     data : path
         The folder with the logs and snapshots of all models.
     models : dict of str to learner, default=None
-        Learners by name, fitted or, with ``classes``, new. Default: all models in the folder.
+        Learners by name: fitted ones, or, with ``classes``, new ones. By default all models in the
+        folder.
     classes : array, default=None
-        All labels, for new learners.
+        All labels, for learners that are not fitted.
     token : str, default=None
-        The token that requests must send as ``Authorization: Bearer TOKEN``.
+        Requests must have the header ``Authorization: Bearer TOKEN``.
     hosts : collection of str, default=("127.0.0.1", "localhost", "::1")
-        Host names accepted without a token; None for any.
+        Without a token, the host names that requests may use; None for any.
     keep_log : bool, default=False
         Keep all events, for `maxmargin replay`.
     shadows : dict of str to (algorithm, parameters), default=None
-        Shadows of each model.
+        Learners that learn from the same events as each model.
     limits : Limits, default=None
 
     Examples
@@ -106,6 +100,37 @@ def create_app(
     beginnings = {name: Beginning.of(each, classes) for name, each in (models or {}).items()}
     opened = Models(data, beginnings, limits=limits, keep_log=keep_log, shadows=shadows)
     return Application(opened, token=token, hosts=hosts)
+
+
+class Request(NamedTuple):
+    """A request, for the model that its path names, if it is of one."""
+
+    service: Any
+    scope: Any
+    headers: Headers
+    receive: Any
+    shadow: str
+
+    def kind(self) -> str:
+        """The content type of the body."""
+        content_type = self.headers.get(b"content-type", b"").decode("latin-1")
+        return content_type.partition(";")[0].strip().lower()
+
+    def options(self) -> Mapping[str, str]:
+        """The parameters in the query."""
+        return QueryParams(self.scope["query_string"]) if self.scope["query_string"] else {}
+
+    def address(self) -> str:
+        """Where the client reached the server; the header Host may be any text."""
+        host = self.headers.get(b"host", b"").decode("latin-1")
+        if not HOST.fullmatch(host):
+            raise bad_request("the header Host must be a name or an address, and may have a port.")
+        prefix = urllib.parse.quote(self.scope.get("root_path", "").rstrip("/"))
+        return f"{self.scope.get('scheme', 'http')}://{host}{prefix}"
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+Work = Callable[[Request, str, bytes], Awaitable[Response]]  # with the content type and the body
 
 
 class Application:
@@ -128,20 +153,21 @@ class Application:
         self.listeners = 0
         self._held_bytes = 0
         self._large = ThreadPoolExecutor(LARGE_AT_A_TIME, "maxmargin large bodies")
-        self._posts: dict[str, tuple[PostHandler, Service | None]] = {}
-        self._router = Router(redirect_slashes=False)
+        self._routes: defaultdict[str, dict[str, tuple[Handler, Service | None]]] = defaultdict(
+            dict
+        )
         self._add_routes()
         models.start()
 
     def stop(self) -> None:
-        """Accept no more events; call it when a server is asked to stop."""
+        """Refuse further events; to be called when the server begins to stop."""
         if self._is_forked():  # the models are those of the other process
             return
         self.models.stop()
         self.stopping.set()
 
     def close(self) -> None:
-        """Finish accepted requests, and write snapshots."""
+        """Finish the waiting requests, and write snapshots."""
         if self._is_forked():
             return
         self.stop()
@@ -152,18 +178,13 @@ class Application:
         return os.getpid() != self._process
 
     def wait(self, seconds: float) -> None:
-        """Wait until all logs are replayed, at most this long."""
+        """Wait until all logs are replayed, for at most that many seconds."""
         until = time.monotonic() + seconds
         for service in self.services.values():
             service.recovered.wait(max(0.0, until - time.monotonic()))
 
-    def on_failure(self, call: Callable[[], None]) -> None:
-        """Let a function be called when a model cannot go on, by whichever thread finds out."""
-        for service in self.services.values():
-            service.on_failure(call)
-
     def failure(self) -> Exception | None:
-        """Why a model could not go on, if one could not."""
+        """Why a model cannot go on, if that is so."""
         failures = (service.failure for service in self.services.values())
         return next((each for each in failures if each is not None), None)
 
@@ -184,71 +205,89 @@ class Application:
                 raise HTTPError(503, FORKED)
             if path not in OPEN or self.guard.token is None:
                 self.guard.check(headers)
-            found = self._posts.get(path)
-            if found is None:
-                await self._route(scope, receive, send)
-                return
-            if scope["method"] != "POST":
-                raise HTTPError(405, f"{path} takes POST.")
-            handler, service = found
-            if service is None:
-                raise no_default_model(self.services)
-            response = await self._post(handler, service, scope, headers, receive)
+            handler, service, shadow = self._found(scope["method"], path)
+            response = await handler(Request(service, scope, headers, receive, shadow))
         except HTTPError as refusal:
             response = refused(refusal)
-        except HTTPException as error:
-            reasons = {404: f"there is no {path}.", 405: f"{path} is not for {scope['method']}."}
-            reason = reasons.get(error.status_code, error.detail)
-            response = refused(HTTPError(error.status_code, reason))
         except Exception:
-            logger.exception("%s %s", scope["method"], path)
+            logger.exception("%s %s", scope["method"], scope["path"])
             response = refused(unavailable("an internal error occurred, and was logged."))
         await response(scope, receive, send)
 
-    async def _route(self, scope: Any, receive: Any, send: Any) -> None:
-        """Dispatch by Starlette; errors are raised here, even if the application is mounted."""
-        begun = False
+    def _add_routes(self) -> None:
+        """A handler for each operation of the OpenAPI document."""
+        handlers: dict[str, Handler] = {
+            "POST /learn": partial(self._post, self._learn),
+            "POST /predict": partial(self._post, self._predict),
+            "POST /label": partial(self._post, self._label),
+            "GET /model": self._state,
+            "GET /model/file": self._model_file,
+            "GET /events": self._events,
+            "POST /shadows": self._new_shadow,
+            "DELETE /shadows/{shadow}": self._drop_shadow,
+            "POST /promote": self._promote,
+            "GET /health": self._health,
+            "GET /models": self._models,
+            "GET /metrics": self._metrics,
+            "GET /": self._page,
+            "GET /docs": self._docs,
+            "GET /openapi.json": self._openapi,
+        }
+        for operation in openapi.OPERATIONS:
+            handler = handlers[operation.route]
+            method, path = operation.route.split()
+            if operation.is_of_a_model:
+                for name, service in self.services.items():
+                    self._routes[f"/models/{name}{path}"][method] = handler, service
+                if self.default is None:
+                    handler = self._no_default
+            self._routes[path][method] = handler, self.default
 
-        async def sending(message: Any) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
+    def _found(self, method: str, path: str) -> tuple[Handler, Service | None, str]:
+        """The handler of a request, its model, and the name of the shadow in the path."""
+        shadow = ""
+        methods = self._routes.get(path)
+        if methods is None:
+            above, _, shadow = path.rpartition("/")
+            methods = self._routes.get(f"{above}/{{shadow}}")
+        if methods is None:
+            raise HTTPError(404, f"there is no {path}.")
+        found = methods.get("GET" if method == "HEAD" else method)
+        if found is None:
+            raise HTTPError(405, f"{path} takes {' and '.join(methods)}.")
+        return *found, shadow
 
-        try:
-            handlers: Any = {"app": self, "starlette.exception_handlers": ({}, {})}
-            await self._router({**scope, **handlers}, receive, sending)
-        except Exception:
-            if not begun:
-                raise
-            logger.exception("%s %s", scope["method"], scope["path"])
+    async def _no_default(self, request: Request) -> Response:
+        raise HTTPError(
+            404,
+            f"none of the models {', '.join(self.services)} is the default: ask /models/NAME/..., "
+            "or name the default first when the server is started.",
+        )
 
-    async def _post(
-        self, handler: PostHandler, service: Service, scope: Any, headers: Headers, receive: Any
-    ) -> Response:
+    async def _post(self, work: Work, request: Request) -> Response:
         """The response to a request to learn or predict, which is counted and timed."""
         began = time.perf_counter()
+        service = request.service
         report = self.reports[service.name]
         try:
-            content_type = headers.get(b"content-type", b"").decode("latin-1")
-            kind = content_type.partition(";")[0].strip().lower()
+            kind = request.kind()
             if kind not in KINDS:
                 raise HTTPError(415, f"the content type must be one of {', '.join(KINDS)}.")
             if service.status != READY:
                 raise service.not_ready()
-            body = await self._body(headers, receive)
-            response = await handler(service, kind, body, headers, scope)
+            response = await work(request, kind, await self._body(request))
         except HTTPError:
             report.served["refused"] += 1
             raise
-        what = "predict" if handler == self._predict else "learn"
+        what = "predict" if work == self._predict else "learn"
         report.served[what] += 1
         report.latencies[what].append(time.perf_counter() - began)
         return response
 
-    async def _body(self, headers: Headers, receive: Any) -> bytes:
+    async def _body(self, request: Request) -> bytes:
         """The body of a request, which must not be too large, nor come too slowly."""
-        most = self.limits.body_bytes
-        length = headers.get(b"content-length", b"0")
+        most, receive = self.limits.body_bytes, request.receive
+        length = request.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > most:
             raise HTTPError(413, f"the body has {int(length):,} bytes; at most {most:,} are taken.")
         with Deadline(self.limits.body_seconds):
@@ -300,11 +339,9 @@ class Application:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._large, function, model, kind, *arguments)
 
-    async def _learn(
-        self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
-    ) -> Response:
-        key = headers.get(b"idempotency-key")
-        given = None if key is None else key.decode("latin-1"), options_of(scope), body
+    async def _learn(self, request: Request, kind: str, body: bytes) -> Response:
+        service, key = request.service, request.headers.get(b"idempotency-key")
+        given = None if key is None else key.decode("latin-1"), request.options(), body
         task = await self._computed(service, kind, requests.learn_task, *given)
         rows = task.lesson.rows
         result = await service.ask(task)
@@ -313,67 +350,21 @@ class Application:
             self.reports[service.name].example = last if type(last) is dict else last.tolist()
         return Answer(msgspec.json.encode(result), JSON)
 
-    async def _label(
-        self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
-    ) -> Response:
-        task = await self._computed(service, kind, requests.label_task, body)
-        return Answer(msgspec.json.encode(await service.ask(task)), JSON)
+    async def _label(self, request: Request, kind: str, body: bytes) -> Response:
+        task = await self._computed(request.service, kind, requests.label_task, body)
+        return Answer(msgspec.json.encode(await request.service.ask(task)), JSON)
 
-    async def _predict(
-        self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
-    ) -> Response:
+    async def _predict(self, request: Request, kind: str, body: bytes) -> Response:
         content, waiting = await self._computed(
-            service, kind, prediction_answers.answered, options_of(scope), body
+            request.service, kind, prediction_answers.answered, request.options(), body
         )
         if waiting is not None:
-            await service.ask(waiting)
+            await request.service.ask(waiting)
         return Answer(content, kind)
 
     # ------------------------------------------------------------------------------ other routes
-    def _add_routes(self) -> None:
-        """A handler for each operation of the OpenAPI document."""
-        posts: dict[str, PostHandler] = {
-            "POST /learn": self._learn,
-            "POST /predict": self._predict,
-            "POST /label": self._label,
-        }
-        handlers = {
-            "GET /model": self._state,
-            "GET /model/file": self._model_file,
-            "GET /events": self._events,
-            "POST /shadows": self._new_shadow,
-            "DELETE /shadows/{shadow}": self._drop_shadow,
-            "POST /promote": self._promote,
-            "GET /health": self._health,
-            "GET /models": self._models,
-            "GET /metrics": self._metrics,
-            "GET /": self._page,
-            "GET /docs": self._docs,
-            "GET /openapi.json": self._openapi,
-        }
-        for route in (*openapi.OF_MODELS, *openapi.OF_THE_SERVER):
-            method, path = route.split()
-            if route in posts:
-                self._posts[path] = posts[route], self.default
-                for name, service in self.services.items():
-                    self._posts[f"/models/{name}{path}"] = posts[route], service
-                continue
-            self._router.add_route(path, handlers[route], [method])
-            if route in openapi.OF_MODELS:
-                self._router.add_route(f"/models/{{name}}{path}", handlers[route], [method])
-
-    def _service(self, request: Request) -> Service:
-        name = request.path_params.get("name")
-        if name is None:
-            if self.default is None:
-                raise no_default_model(self.services)
-            return self.default
-        if name not in self.services:
-            raise HTTPError(404, f"there is no model {name!r}.")
-        return self.services[name]
-
     async def _state(self, request: Request) -> Response:
-        return json_response(await self._state_of(self._service(request)))
+        return json_response(await self._state_of(request.service))
 
     async def _state_of(self, service: Service) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
@@ -396,7 +387,7 @@ class Application:
         return json_response({"status": "ok"})
 
     async def _model_file(self, request: Request) -> Response:
-        service = self._service(request)
+        service = request.service
 
         def written() -> tuple[bytes, int]:
             with tempfile.TemporaryDirectory() as folder:
@@ -412,14 +403,13 @@ class Application:
         return Response(body, media_type="application/octet-stream", headers=headers)
 
     async def _events(self, request: Request) -> Response:
-        service = self._service(request)
         if self.listeners >= self.limits.listeners:
             raise busy(f"{self.listeners} listen already.", retry_after=10)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         kind = "text/event-stream"
-        if request.method == "HEAD":  # whose body is not sent
+        if request.scope["method"] == "HEAD":  # whose body is not sent
             return Response(None, headers=headers, media_type=kind)
-        return StreamingResponse(self._states(service), media_type=kind, headers=headers)
+        return StreamingResponse(self._states(request.service), media_type=kind, headers=headers)
 
     async def _states(self, service: Service) -> AsyncIterator[bytes]:
         self.listeners += 1
@@ -435,7 +425,6 @@ class Application:
             self.listeners -= 1
 
     async def _new_shadow(self, request: Request) -> Response:
-        service = self._service(request)
         found = await self._read(bodies.ADD_SHADOW, request)
         if not NAME.fullmatch(found.name):
             raise bad_request(
@@ -443,24 +432,20 @@ class Application:
                 "letter or digit."
             )
         event = NewShadow(found.name, found.algorithm, found.parameters or {}, self._ids(request))
-        return json_response(await service.ask(ChangeShadows(event)), 201)
+        return json_response(await request.service.ask(ChangeShadows(event)), 201)
 
     async def _drop_shadow(self, request: Request) -> Response:
-        event = DropShadow(request.path_params["shadow"], self._ids(request))
-        return json_response(await self._service(request).ask(ChangeShadows(event)))
+        event = DropShadow(request.shadow, self._ids(request))
+        return json_response(await request.service.ask(ChangeShadows(event)))
 
     async def _promote(self, request: Request) -> Response:
-        service = self._service(request)
-        found = await self._read(bodies.PROMOTE, request)
-        event = Promotion(found.shadow, self._ids(request))
-        return json_response(await service.ask(ChangeShadows(event)))
+        event = Promotion((await self._read(bodies.PROMOTE, request)).shadow, self._ids(request))
+        return json_response(await request.service.ask(ChangeShadows(event)))
 
     async def _read(self, reader: bodies.Reader[Any], request: Request) -> Any:
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != JSON:
+        if request.kind() != JSON:
             raise HTTPError(415, f"the content type must be {JSON}.")
-        headers: Headers = dict(request.scope["headers"])
-        body = await self._body(headers, request.receive)
+        body = await self._body(request)
 
         def read() -> Any:
             bodies.check_containers(body, rows=0)
@@ -469,14 +454,14 @@ class Application:
         return await asyncio.get_running_loop().run_in_executor(self._large, read)
 
     def _ids(self, request: Request) -> tuple[str, ...]:
-        key = request.headers.get("idempotency-key")
-        return () if key is None else (checked_id(key, self.limits.id_length),)
+        key = request.headers.get(b"idempotency-key")
+        return () if key is None else (checked_id(key.decode("latin-1"), self.limits.id_length),)
 
     async def _openapi(self, request: Request) -> Response:
         return json_response(openapi.document())
 
     async def _docs(self, request: Request) -> Response:
-        body, headers = pages.docs(address_of(request))
+        body, headers = pages.docs(request.address())
         return Response(body, headers=headers)
 
     async def _page(self, request: Request) -> Response:
@@ -523,29 +508,6 @@ class Deadline:
                 self.task.uncancel()  # type: ignore[union-attr]
             reason = f"the body did not come within {self.seconds:g} seconds."
             raise HTTPError(408, reason) from None
-
-
-def address_of(request: Request) -> str:
-    """Where the client reached the server. The header Host may be any text, so it is checked."""
-    host = request.headers.get("host", "")
-    if not HOST.fullmatch(host):
-        raise bad_request("the header Host must be a name or an address, and may have a port.")
-    prefix = urllib.parse.quote(request.scope.get("root_path", "").rstrip("/"))
-    return f"{request.url.scheme}://{host}{prefix}"
-
-
-def no_default_model(names: Collection[str]) -> HTTPError:
-    """Refuses a route that names no model where no model is the default."""
-    return HTTPError(
-        404,
-        f"none of the models {', '.join(names)} is the default: ask /models/NAME/..., or name the "
-        "default first when the server is started.",
-    )
-
-
-def options_of(scope: Any) -> Mapping[str, str]:
-    """The parameters in the query of a request."""
-    return QueryParams(scope["query_string"]) if scope["query_string"] else {}
 
 
 class Answer(Response):

@@ -1,4 +1,4 @@
-"""Who may ask: a token, or, on this machine alone, no other page's scripts."""
+"""Access: by a token, or without one from this machine only, and not by pages of other sites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def is_loopback(host: str) -> bool:
-    """Can only this machine reach a server there?"""
+    """Is a server at this address reachable from this machine only?"""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -39,16 +39,6 @@ Id = Annotated[
         description="Events with the same id are learned once. At most 128 characters by default.",
     ),
 ]
-WithScores = Annotated[bool, Meta(description="Return the score of each class, too.")]
-WithProba = Annotated[
-    bool,
-    Meta(
-        description='Return probabilities, too (of `AutoMargin`, or with `calibration="online"`).'
-    ),
-]
-WithSet = Annotated[
-    bool, Meta(description="Return the prediction set, too (needs `coverage`, such as 0.9).")
-]
 Name = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
 
 
@@ -75,23 +65,34 @@ class LearnRows(Body):
     id: Id | None = None
 
 
-class PredictRow(Body):
+class Question(Body, kw_only=True):
+    """What to predict."""
+
+    scores: Annotated[bool, Meta(description="Return the score of each class, too.")] = False
+    proba: Annotated[
+        bool,
+        Meta(
+            description="Return probabilities, too (of `AutoMargin`, or with "
+            '`calibration="online"`).'
+        ),
+    ] = False
+    set: Annotated[
+        bool,
+        Meta(description="Return the prediction set, too (needs `coverage`, such as 0.9)."),
+    ] = False
+
+
+class PredictRow(Question, kw_only=True):
     """One row to predict; with an id, its label may follow."""
 
     row: Row
-    scores: WithScores = False
-    proba: WithProba = False
-    set: WithSet = False
     id: Id | bool | None = None
 
 
-class PredictRows(Body):
+class PredictRows(Question, kw_only=True):
     """Rows to predict; with ids, their labels may follow."""
 
     rows: Rows
-    scores: WithScores = False
-    proba: WithProba = False
-    set: WithSet = False
     ids: list[Id] | bool | None = None
 
 
@@ -110,7 +111,7 @@ class LabelRows(Body):
 
 
 class AddShadow(Body):
-    """A learner that learns from the same events without answering requests."""
+    """A learner that sees the same events, and answers no requests."""
 
     name: Name
     algorithm: Annotated[str, Meta(examples=list(ALGORITHMS))]
@@ -213,7 +214,8 @@ class Drift(TypedDict):
     """The search for changes in the rows."""
 
     delta: Annotated[
-        float, Meta(description="Upper bound on the probability of any alarm on exchangeable rows.")
+        float,
+        Meta(description="If rows are exchangeable, the probability of any alarm is at most this."),
     ]
     evidence: Annotated[
         Number, Meta(description="Wealth of a gambler who bets on a change, 1 at first.")
@@ -242,10 +244,12 @@ LargestWeight = TypedDict("LargestWeight", {"name": str, "class": Label, "weight
 class Scores(TypedDict):
     """Scores of predictions made just before each row is learned."""
 
-    progressive_accuracy: Annotated[Number, Meta(description="Over all rows.")]
-    recent_progressive_accuracy: Annotated[Number, Meta(description="Over the last 1000 rows.")]
-    loss: Number
-    recent_loss: Number
+    progressive_accuracy: Annotated[Number, Meta(description="Accuracy over all rows.")]
+    recent_progressive_accuracy: Annotated[
+        Number, Meta(description="Accuracy over the last 1000 rows.")
+    ]
+    loss: Annotated[Number, Meta(description="Mean hinge loss over all rows.")]
+    recent_loss: Annotated[Number, Meta(description="Mean hinge loss over the last 1000 rows.")]
 
 
 class LearnerState(Scores):
@@ -284,7 +288,7 @@ class Models(TypedDict):
 
 
 class State(Scores):
-    """The state of a model; values that are not known yet are null."""
+    """The state of a model; null where nothing is known yet."""
 
     name: str
     status: Status
@@ -294,31 +298,35 @@ class State(Scores):
     n_features: int | None
     columns: Annotated[list[str], Meta(max_length=200)]
     sequence: Sequence
-    events: Count
-    rows: Count
-    updates: Count
+    events: Annotated[int, Meta(ge=0, description="Events that were learned.")]
+    rows: Annotated[int, Meta(ge=0, description="Rows that were learned.")]
+    updates: Annotated[int, Meta(ge=0, description="Updates of the learner.")]
     mistakes: Annotated[int, Meta(ge=0, description="Wrong predictions just before learning.")]
     answers: Annotated[
         int, Meta(ge=0, description="Predictions served with an id whose label has come.")
     ]
     wrong_answers: Annotated[int, Meta(ge=0, description="Those of them that were wrong.")]
     answer_accuracy: Annotated[
-        Number, Meta(description="Accuracy of these predictions as served, by any live learner.")
+        Number, Meta(description="Of these predictions, as they were served by any live learner.")
     ]
-    recent_answer_accuracy: Annotated[Number, Meta(description="The same over the last 1000.")]
+    recent_answer_accuracy: Annotated[
+        Number, Meta(description="Accuracy of the last 1000 of these predictions.")
+    ]
     largest_class_share: Number
     events_per_second: Number
     rows_per_second: Number
     latency_ms: Latency
     waiting: Annotated[int, Meta(ge=0, description="Predictions that wait for their labels.")]
     queue: Annotated[int, Meta(ge=0, description="Requests that wait to be written.")]
-    log_bytes: Count
-    snapshot_sequence: Count
-    uptime_seconds: float
+    log_bytes: Annotated[int, Meta(ge=0, description="Size of the log.")]
+    snapshot_sequence: Annotated[
+        int, Meta(ge=0, description="The last event in the last snapshot.")
+    ]
+    uptime_seconds: Annotated[float, Meta(description="Since the start.")]
     certificate: Certificate | None
     drift: Drift
-    drift_alarms: Annotated[int, Meta(ge=0, description="Number of alarms.")]
-    coverage: Annotated[Coverage | None, Meta(description="For learners with prediction sets.")]
+    drift_alarms: Annotated[int, Meta(ge=0, description="Drift alarms so far.")]
+    coverage: Annotated[Coverage | None, Meta(description="Of a learner with prediction sets.")]
     largest_weights: list[LargestWeight]
     learners: list[LearnerState]
     history: Annotated[
@@ -336,13 +344,12 @@ B = TypeVar("B", bound=Body)
 
 
 class Reader(Generic[B]):
-    """Decodes bodies of type ``one``, or of type ``many`` where its first field is given."""
+    """Decodes bodies of type ``one``, or of type ``many`` where ``field`` is given."""
 
-    def __init__(self, one: type[B], many: type[B] | None = None) -> None:
+    def __init__(self, one: type[B], many: type[B] | None = None, field: str = "") -> None:
         self._one = self._many = msgspec.json.Decoder(one)
         self._key = b""
         if many is not None:
-            field = many.__struct_fields__[0]
             self._many, self._key = msgspec.json.Decoder(many), f'"{field}"'.encode()
             self._probe = msgspec.json.Decoder(
                 msgspec.defstruct("Probe", [(field, msgspec.Raw, msgspec.Raw())])
@@ -360,7 +367,7 @@ class Reader(Generic[B]):
             likely = right
             return right.decode(body)
         except msgspec.ValidationError as error:
-            raise bad_request(_explained(str(error), where, body, likely.type)) from None
+            raise bad_request(_explained(str(error), where, body)) from None
         except RecursionError:
             raise bad_request(f"{where} is nested too deeply.") from None
         except UnicodeDecodeError:
@@ -378,10 +385,10 @@ class Reader(Generic[B]):
         return self._many if bytes(given) else self._one
 
 
-LEARN: Reader[LearnRow | LearnRows] = Reader(LearnRow, LearnRows)
+LEARN: Reader[LearnRow | LearnRows] = Reader(LearnRow, LearnRows, "rows")
 LEARN_LINE = Reader(LearnRow)
-PREDICT: Reader[PredictRow | PredictRows] = Reader(PredictRow, PredictRows)
-LABEL: Reader[LabelRow | LabelRows] = Reader(LabelRow, LabelRows)
+PREDICT: Reader[PredictRow | PredictRows] = Reader(PredictRow, PredictRows, "rows")
+LABEL: Reader[LabelRow | LabelRows] = Reader(LabelRow, LabelRows, "labels")
 LABEL_LINE = Reader(LabelRow)
 ADD_SHADOW, PROMOTE = Reader(AddShadow), Reader(Promote)
 
@@ -420,20 +427,6 @@ def check_containers(body: bytes, rows: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------ errors
-WORDS = {
-    "object": "an object",
-    "array": "an array",
-    "str": "a string",
-    "float": "a number",
-    "int": "a number",
-    "bool": "a boolean",
-    "null": "null",
-}
-EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
-BOUND = re.compile(r"Expected `(\w+)` (of length )?>= (\d+)(\.0)?")
-FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
-
-
 def _named(body: bytes, path: str) -> str:
     """The path of a dict's value that is not a scalar, of which msgspec does not name the key."""
     path = path.partition("[...]")[0]
@@ -446,33 +439,13 @@ def _named(body: bytes, path: str) -> str:
         return f"a value of {path}"
 
 
-def _explained(message: str, where: str, body: bytes, kind: Any) -> str:
-    """What msgspec says of a body that does not fit, in the words of the API."""
+def _explained(message: str, where: str, body: bytes) -> str:
+    """What msgspec says of a body that does not fit: the place first, then what is wrong."""
     what, _, path = message.rpartition(" - at `$")
     if not what:
         what, path = message, ""
     path = path.rstrip("`").lstrip(".")
-    subject = where
-    if path:
-        subject = _named(body, path) if "[...]" in path else path
-        subject = subject if where == "the body" else f"{where}: {subject}"
-    if found := EXPECTED.match(what):
-        wanted, got = found.groups()
-        kinds = [kind for kind in WORDS if kind in wanted.split(" | ")]
-        words = ", ".join(dict.fromkeys(WORDS[kind] for kind in kinds))
-        words = " or ".join(words.rsplit(", ", 1))
-        return f"{subject} must be {words}, got {WORDS.get(got, got)}."
-    if found := BOUND.match(what):
-        what, is_length, least, _ = found.groups()
-        if not is_length:
-            return f"{subject} must be at least {least}."
-        return f"{subject} must have at least {least} {'character' if what == 'str' else 'item'}."
-    if found := FIELD.match(what):
-        problem, name = found.groups()
-        if problem == "missing required":
-            return f"{subject} has no field {name!r}."
-        known = "" if path else f"; known fields are {', '.join(kind.__struct_fields__)}"
-        return f"{subject} has an unknown field {name!r:.80}{known}."
-    if what.endswith("out of range"):
-        return f"{subject} is a number out of range."
-    return f"{subject}: {what}."
+    place = _named(body, path) if "[...]" in path else path
+    places = [place] if where == "the body" and place else [where, place]
+    what = what.removeprefix("Object ")
+    return f"{': '.join(filter(None, places))}: {what[:1].lower()}{what[1:]:.200}."

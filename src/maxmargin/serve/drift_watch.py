@@ -17,35 +17,23 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.evaluate.frozen_copies import frozen_copy, frozen_outputs
 from maxmargin.evaluate.predictions import leads
-from maxmargin.serve.progressive_stats import Count
-from maxmargin.serve.scored_learner import checked_learner, recipe_of
+from maxmargin.serve.scored_learner import Count, recipe_of, with_columns
 
 ROWS_TO_COPY = 1000
 MOST_ALARMS = 100
 
 
-class SavedWatch(msgspec.Struct, kw_only=True, eq=False, forbid_unknown_fields=True):
-    """A `DriftWatch` as snapshots hold it."""
-
-    frozen: Any = None
-    detector: dict[str, Any] = msgspec.field(default_factory=lambda: DriftAlarm().state())
-    begun: Count = 0
-    alarms: Annotated[list[Count], Meta(max_length=MOST_ALARMS)] = []
-
-
-class DriftWatch:
+class DriftWatch(msgspec.Struct, kw_only=True, eq=False, forbid_unknown_fields=True):
     """Watches the rows that a model learns from, whichever learner is live.
 
-    ``alarms`` are the rows with which the last ones were raised, and ``begun`` is the row after
-    which rows count for the next copy.
+    ``alarms`` are the rows that raised the last alarms, and ``begun`` is the row after which rows
+    count for the next copy.
     """
 
-    def __init__(self, saved: SavedWatch, classes: np.ndarray) -> None:
-        self.frozen = None if saved.frozen is None else checked_learner(saved.frozen)
-        if self.frozen is not None and not np.array_equal(self.frozen.classes_, classes):
-            raise ValueError("the copy of a learner has other classes than the model")
-        self.detector = DriftAlarm().restore(saved.detector)
-        self.begun, self.alarms = saved.begun, saved.alarms
+    frozen: Any = None
+    detector: DriftAlarm = msgspec.field(default_factory=DriftAlarm)
+    begun: Count = 0
+    alarms: Annotated[list[Count], Meta(max_length=MOST_ALARMS)] = []
 
     def add(self, rows: Any, codes: np.ndarray, seen: int, learner: OnlineClassifier) -> None:
         """Watch rows that ``learner`` has learned from, after so many others."""
@@ -63,20 +51,9 @@ class DriftWatch:
         frozen: Any = self.frozen
         if isinstance(rows, list) and recipe_of(frozen) is None:
             return np.array([np.ravel(frozen.decision_one(row)) for row in rows])
-        if isinstance(rows, np.ndarray):  # names may have brought columns that it does not have
-            missing = frozen.n_features_in_ - rows.shape[1]
-            rows = np.pad(rows, ((0, 0), (0, missing))) if missing > 0 else rows
-            rows = rows[:, : frozen.n_features_in_]
+        if isinstance(rows, np.ndarray):  # names may have added columns that it does not have
+            rows = with_columns(rows, frozen.n_features_in_)[:, : frozen.n_features_in_]
         return frozen_outputs(frozen, rows)
-
-    def tree(self) -> dict[str, Any]:
-        """What `SavedWatch` describes."""
-        return {
-            "frozen": self.frozen,
-            "detector": self.detector.state(),
-            "begun": self.begun,
-            "alarms": self.alarms,
-        }
 
 
 def is_place_to_copy(before: int, now: int) -> bool:

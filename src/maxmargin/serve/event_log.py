@@ -130,7 +130,8 @@ class Scan:
         self.segment, self.is_last = segment, is_last
         self.next, self.end, self.torn = segment.first, 0, 0
 
-    def records(self) -> Iterator[Record]:
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """The events behind number ``after``."""
         data = content_of(self.segment.path)
         whole = header_of(self.segment.first)
         if data[: HEADER.size] != whole:
@@ -154,7 +155,8 @@ class Scan:
             while place < stop:
                 (size,) = LENGTH.unpack_from(data, place)
                 place += LENGTH.size
-                yield Record(self.next, data[place : place + size])
+                if self.next > after:
+                    yield Record(self.next, data[place : place + size])
                 self.next += 1
                 place += size
 
@@ -218,9 +220,7 @@ def _has_frame_behind(data: bytes, place: int, first: int) -> bool:
 def read_log(folder: Path, after: int = 0) -> Iterator[Record]:
     """The events of a log behind number ``after``, without changing anything."""
     for scan in _scans(folder, after):
-        for record in scan.records():
-            if record.sequence > after:
-                yield record
+        yield from scan.records(after)
 
 
 def _scans(folder: Path, after: int) -> Iterator[Scan]:
@@ -271,9 +271,7 @@ class Log:
         sync_folder(self.folder)
         scan = None
         for scan in _scans(self.folder, after):
-            for record in scan.records():
-                if record.sequence > after:
-                    yield record
+            yield from scan.records(after)
             self.sequence = scan.next - 1
         if self.sequence < after:
             raise LogError(
@@ -335,7 +333,11 @@ class Log:
             self.append(payloads)
 
     def bytes(self) -> int:
-        return sum(_size(segment.path) for segment in segments_of(self.folder))
+        size = 0
+        for segment in segments_of(self.folder):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                size += segment.path.stat().st_size
+        return size
 
     def drop_until(self, sequence: int) -> None:
         """Remove the files all of whose events are up to this number."""
@@ -404,9 +406,3 @@ class Log:
             raise
         self.close()
         self._file, self._segment, self._end = file, Segment(path, first), HEADER.size
-
-
-def _size(path: Path) -> int:
-    with contextlib.suppress(FileNotFoundError):
-        return path.stat().st_size
-    return 0

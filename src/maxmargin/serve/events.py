@@ -1,4 +1,4 @@
-"""Events, and how they stand in the log: a kind, a head in JSON, and numbers behind it.
+"""Events, and their format in the log: a kind, a head in JSON, and the bytes of the rows.
 
 Rows are a matrix of numbers, a list of dicts, or a table of Arrow.
 """
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from maxmargin._extras import Self
-from maxmargin.serve.arrow_sizes import table_within
+from maxmargin.serve.arrow_tables import table_within
 from maxmargin.serve.limits import Limits
 from maxmargin.streams.arrow import arrow
 
@@ -22,7 +22,7 @@ PREFIX = struct.Struct("<cI")  # the kind, and the length of the head
 
 
 class LessonHead(msgspec.Struct, omit_defaults=True):
-    """What stands in the log of a lesson, before a matrix or a table."""
+    """The JSON of a lesson in the log, before a matrix or a table."""
 
     y: list[Any]
     n: tuple[int, int] | None = None
@@ -74,7 +74,7 @@ class Lesson:
             rows = head.x
         else:
             # What a service has written is not compressed, so its own bytes are within the limits,
-            # whatever they are by now.
+            # even if these are smaller now.
             size = len(blob)
             values, most = max(limits.values, 8 * size), max(limits.table_bytes, size)
             rows = table_within(blob, count, values, most)
@@ -101,7 +101,7 @@ class Lesson:
 
 
 class PlainEvent(msgspec.Struct, forbid_unknown_fields=True):
-    """An event that is its fields, and nothing else."""
+    """An event that is stored as the JSON of its fields."""
 
     kind: ClassVar[bytes]
 
@@ -113,48 +113,58 @@ class PlainEvent(msgspec.Struct, forbid_unknown_fields=True):
         return msgspec.json.decode(text, type=cls)
 
 
-class Waiting(PlainEvent, rename={"ids": "i", "rows": "x", "answers": "a", "time": "t"}):
-    """Rows that were predicted, and whose labels may come; each is JSON."""
+class Prediction(msgspec.Struct, array_like=True):
+    """A row that was predicted and waits for its label."""
 
-    ids: list[str]
-    rows: list[list[Any] | dict[str, Any]]
-    time: float
-    # The codes of the classes that the caller was given; None in logs that do not have them.
-    answers: list[int | None] = []
+    id: str
+    row: msgspec.Raw  # JSON of an array or object
+    time: float  # when it was predicted, in seconds of the epoch
+    answer: int  # the code of the class that the caller was given
+
+    def __post_init__(self) -> None:
+        self.row = self.row.copy()  # or it would keep the text that it was read from
+        if not bytes(self.row).startswith((b"[", b"{")):
+            raise ValueError("a row must be an array or an object")
+
+    def size(self) -> int:
+        """About what it takes in memory, with its place in a dict."""
+        return len(self.row) + len(self.id) + 250
+
+
+class Waiting(PlainEvent):
+    """Rows that were predicted, and whose labels may come."""
+
+    predictions: list[Prediction]
 
     kind: ClassVar[bytes] = b"W"
 
-    def __post_init__(self) -> None:
-        self.answers = self.answers or [None] * len(self.ids)
-        if not len(self.rows) == len(self.answers) == len(self.ids):
-            raise ValueError("its rows are not those of its ids")
-
 
 class NewShadow(PlainEvent):
-    """A new learner that learns from the same events."""
+    """A new learner that learns from all events that follow."""
 
     name: str
     algorithm: str
     parameters: dict[str, Any]
-    ids: tuple[str | None, ...] = ()
+    ids: tuple[str, ...] = ()
 
     kind: ClassVar[bytes] = b"S"
 
 
-class DropShadow(PlainEvent):
-    """A shadow ends."""
+class ShadowEvent(PlainEvent):
+    """An event about an existing shadow."""
 
     name: str
-    ids: tuple[str | None, ...] = ()
+    ids: tuple[str, ...] = ()
+
+
+class DropShadow(ShadowEvent):
+    """A shadow is removed."""
 
     kind: ClassVar[bytes] = b"D"
 
 
-class Promotion(PlainEvent):
+class Promotion(ShadowEvent):
     """A shadow changes places with the learner that answers."""
-
-    name: str
-    ids: tuple[str | None, ...] = ()
 
     kind: ClassVar[bytes] = b"P"
 

@@ -18,8 +18,8 @@ Json = dict[str, Any]
 BINARY = {"type": "string", "format": "binary"}
 
 ABOUT = """\
-A server whose models predict and learn at the same time. Every acknowledged event is in the \
-server's log on disk, and is learned exactly once, even after a crash.
+A model that learns and predicts at the same time. Every acknowledged event is in the server's \
+log, on the disk: whatever happens to the server, it is learned, and learned once.
 
 Every route of a model exists at the root, for the default model, and below `/models/{name}`, for \
 each model. A refused request changes nothing; the answer is an object with one sentence, `error`, \
@@ -29,56 +29,31 @@ after 429 and 503, wait for the number of seconds in `Retry-After` first.\
 
 TAGS = {
     "events": "Learn and predict.",
-    "model": "State and accuracy of a model.",
-    "learners": "Shadows: learners that learn from the same events and may replace the live one.",
-    "server": "Routes of the server as a whole.",
+    "model": "The state of the model.",
+    "learners": "Shadows: learners that see the same events, and can be promoted.",
+    "server": "All models of the server.",
+    "public": "What needs no token, because it has nothing of any model.",
 }
 
-# Why requests are refused, and an example of the error, by status.
+# Why requests are refused.
 ERRORS = {
-    400: ("The request is malformed.", "the body has no field 'label'."),
-    401: (
-        "The token is missing or wrong.",
-        "the header Authorization must be Bearer, with the token.",
-    ),
-    403: (
-        "The request comes from another site, or names another host.",
-        "pages of other sites may not use this server.",
-    ),
-    404: (
-        "There is no such model, shadow or prediction.",
-        "no prediction with the id 'visit-9' waits for its label.",
-    ),
-    405: ("The route does not support this method.", "/learn takes POST."),
-    408: ("The body arrived too slowly.", "the body did not come within 30 seconds."),
-    409: (
-        "The request contradicts an earlier one.",
-        "id 'visit-8' has the label 'leaves' already.",
-    ),
-    413: (
-        "The request is too large.",
-        "the body has 33,554,433 bytes; at most 33,554,432 are taken.",
-    ),
-    415: (
-        "The content type of the body is not supported.",
-        f"the content type must be one of {', '.join(bodies.KINDS)}.",
-    ),
-    422: (
-        "The learner refuses the row, the label or the parameter.",
-        "the label 'stays' is not among the classes ['buys', 'leaves'].",
-    ),
-    429: (
-        "Events arrive faster than the disk can write them.",
-        "events come faster than they can be written.",
-    ),
-    503: (
-        "The disk is full, memory is insufficient, or the server is starting or stopping.",
-        "the log cannot be written: No space left on device.",
-    ),
+    400: "The request does not have the right form.",
+    401: "The token is missing or wrong.",
+    403: "The request comes from another site, or by another host name.",
+    404: "There is no such model, shadow or prediction.",
+    405: "The route has other methods.",
+    408: "The body came too slowly.",
+    409: "The request contradicts an earlier one.",
+    413: "The request is too large.",
+    415: "The body is of another type.",
+    422: "The learner refuses the row, the label or the parameter.",
+    429: "Events come faster than the disk takes them.",
+    503: "The disk is full, the memory is not enough, or the server starts or stops.",
 }
 WITH_RETRY_AFTER = (429, 503)
 ALWAYS = (401, 403, 405)
 OF_BODIES = (400, 408, 413, 415, 422)
+WHEN_WRITING = (429, 503)
 
 
 # ---------------------------------------------------------------------------------------- examples
@@ -103,7 +78,7 @@ EXAMPLES = msgspec.json.decode(
 )
 # The value of {shadow} in examples.
 SHADOW = "moving"
-# Fields of a state that are other ones whenever it is asked for.
+# Fields of a state that differ whenever it is asked for.
 VOLATILE = ("events_per_second", "rows_per_second", "latency_ms", "log_bytes", "uptime_seconds")
 
 
@@ -111,168 +86,151 @@ VOLATILE = ("events_per_second", "rows_per_second", "latency_ms", "log_bytes", "
 class Operation(NamedTuple):
     """One method of one route."""
 
+    route: str  # the method and the path
     tag: str
     summary: str
-    done: str
     about: str = ""
-    # Of the body and of the answer in JSON; one of them.
+    # Types of bodies in JSON, of which one is given, and other content types.
     takes: tuple[Any, ...] = ()
-    # Content types beside JSON.
-    takes_kinds: tuple[str, ...] = ()
     gives: tuple[Any, ...] = ()
-    gives_kinds: tuple[str, ...] = ()
     errors: tuple[int, ...] = ()  # beside those of all routes, and of all that take a body
     parameters: tuple[str, ...] = ()
     status: int = 200
-    is_open: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Does it need no token? It has nothing of a model."""
+        return self.tag == "public"
+
+    @property
+    def is_of_a_model(self) -> bool:
+        return self.tag in ("events", "model", "learners")
+
+    @property
+    def id(self) -> str:
+        method, path = self.route.split()
+        return "_".join([method.lower(), *re.findall(r"\w+", path)])
 
     def statuses(self) -> list[int]:
         of_bodies = OF_BODIES if self.takes else ()
         return sorted({*self.errors, *of_bodies, *(() if self.is_open else ALWAYS)})
 
+    def examples(self) -> list[Example]:
+        return [each for each in EXAMPLES if each.route == self.route]
+
 
 LEARNED = (bodies.Learned, bodies.LearnedEach)
-OF_MODELS = {
-    "POST /learn": Operation(
+KEY = "Idempotency-Key"
+OPERATIONS = [
+    Operation(
+        "POST /learn",
         "events",
-        "Learn from labelled rows",
-        "The event is on disk, and learned.",
-        "One row, or several that are learned together or not at all; each line may have its own "
-        "id. The answer is sent when the event is in the log on disk, and learned. An event whose "
-        "id is known is not learned again, whatever its content.",
-        takes=(bodies.LearnRow, bodies.LearnRows),
-        takes_kinds=(NDJSON, ARROW),
+        "Learn from rows with their labels",
+        "One row, or many that are learned together or not at all; each line may have an id of its "
+        "own. The answer comes when all is in the log, on the disk, and learned. An event with a "
+        "known id is not learned again, whatever it says.",
+        takes=(bodies.LearnRow, bodies.LearnRows, NDJSON, ARROW),
         gives=LEARNED,
-        errors=(429, 503),
-        parameters=("Idempotency-Key", "label", "weight"),
+        errors=WHEN_WRITING,
+        parameters=(KEY, "label", "weight"),
     ),
-    "POST /predict": Operation(
+    Operation(
+        "POST /predict",
         "events",
         "Predict labels",
-        "The predictions of the model at the time of the request.",
-        "Nothing is learned. With an id, the server stores the row and its answer until `/label` "
-        "sends the label; `true` lets the server choose the id. Of several answers with one id, "
-        "the first is scored. Lines are answered with lines, Arrow with Arrow.",
-        takes=(bodies.PredictRow, bodies.PredictRows),
-        takes_kinds=(NDJSON, ARROW),
-        gives=(bodies.Prediction, bodies.Predictions),
-        gives_kinds=(NDJSON, ARROW),
-        errors=(429, 503),
+        "Nothing is learned. With an id the server keeps the row and its answer until `/label` "
+        "brings the label; `true` lets the server choose the id. Of several answers under one id "
+        "the first is scored. Lines are answered by lines, Arrow by Arrow.",
+        takes=(bodies.PredictRow, bodies.PredictRows, NDJSON, ARROW),
+        gives=(bodies.Prediction, bodies.Predictions, NDJSON, ARROW),
+        errors=WHEN_WRITING,
         parameters=("ids",),
     ),
-    "POST /label": Operation(
+    Operation(
+        "POST /label",
         "events",
         "Send the label of a prediction",
-        "The event is on disk, and learned.",
-        "The predicted row is learned with this label, once, and the answer counts as correct or "
-        "wrong. The same label again is a duplicate; a different one is refused.",
-        takes=(bodies.LabelRow, bodies.LabelRows),
-        takes_kinds=(NDJSON,),
+        "The row that was predicted is learned with this label, once, and the answer that was "
+        "given counts as right or wrong. The same label again is a duplicate; another one is "
+        "refused.",
+        takes=(bodies.LabelRow, bodies.LabelRows, NDJSON),
         gives=LEARNED,
-        errors=(404, 409, 429, 503),
+        errors=(404, 409, *WHEN_WRITING),
     ),
-    "GET /model": Operation(
+    Operation(
+        "GET /model",
         "model",
         "The state of the model",
-        "The state of the model.",
-        "`answer_accuracy` concerns the predictions as they were served, for rows that were "
-        "predicted with an id and labelled by `/label`. `progressive_accuracy` and the losses "
-        "concern predictions made just before each row is learned, for all rows: if labels arrive "
-        "late, the model has learned more by then than when it answered.",
+        "`answer_accuracy` is that of the predictions as they were served, for rows that were "
+        "predicted with an id and whose label came by `/label`. `progressive_accuracy` and the "
+        "losses are those of predictions made just before each row is learned, for all rows: where "
+        "labels come late, the model has learned more by then than when it answered.",
         gives=(bodies.State,),
     ),
-    "GET /model/file": Operation(
+    Operation(
+        "GET /model/file",
         "model",
         "The model as a file",
-        "A file of arrays and JSON.",
-        "For `maxmargin.load` and `maxmargin predict`.",
-        gives_kinds=("application/octet-stream",),
+        "`maxmargin.load` reads it, and `maxmargin predict --model`.",
+        gives=("application/octet-stream",),
         errors=(503,),
     ),
-    "GET /events": Operation(
+    Operation(
+        "GET /events",
         "model",
         "The state, about once a second",
-        "A stream that lasts until either side closes it.",
-        "Server-sent events named `state`, with the answer of `/model` as their data.",
-        gives_kinds=("text/event-stream",),
+        "Server-sent events called `state`, whose data are what `/model` answers, until either "
+        "side ends them.",
+        gives=("text/event-stream",),
         errors=(429,),
     ),
-    "POST /shadows": Operation(
+    Operation(
+        "POST /shadows",
         "learners",
         "Add a shadow",
-        "The shadow was added.",
-        "A shadow starts untrained, learns from all further events, and is compared with the live "
-        "learner.",
+        "It starts without having learned anything, and learns from all events that follow.",
         takes=(bodies.AddShadow,),
         gives=(bodies.Changed,),
-        errors=(409, 429, 503),
-        parameters=("Idempotency-Key",),
+        errors=(409, *WHEN_WRITING),
+        parameters=(KEY,),
         status=201,
     ),
-    "DELETE /shadows/{shadow}": Operation(
+    Operation(
+        "DELETE /shadows/{shadow}",
         "learners",
         "Remove a shadow",
-        "The shadow was removed.",
         gives=(bodies.Changed,),
-        errors=(404, 429, 503),
-        parameters=("shadow", "Idempotency-Key"),
+        errors=(404, *WHEN_WRITING),
+        parameters=("shadow", KEY),
     ),
-    "POST /promote": Operation(
+    Operation(
+        "POST /promote",
         "learners",
         "Promote a shadow",
-        "The shadow is live.",
-        "The shadow and the live learner change places.",
+        "It changes places with the live learner, which becomes a shadow.",
         takes=(bodies.Promote,),
         gives=(bodies.Changed,),
-        errors=(404, 429, 503),
-        parameters=("Idempotency-Key",),
+        errors=(404, *WHEN_WRITING),
+        parameters=(KEY,),
     ),
-}
-NOTHING_OF_MODELS = "A document without data of any model."
-OF_THE_SERVER = {
-    "GET /health": Operation(
+    Operation("GET /models", "server", "All models, the default one first", gives=(bodies.Models,)),
+    Operation(
+        "GET /metrics",
         "server",
-        "Whether the server accepts events",
-        "The server accepts events.",
-        gives=(bodies.Health,),
-        errors=(503,),
-        is_open=True,
+        "Counts and times of all models, for Prometheus",
+        gives=("text/plain; version=0.0.4",),
     ),
-    "GET /models": Operation(
-        "server",
-        "All models",
-        "The models of the server; the default model is the first.",
-        gives=(bodies.Models,),
+    Operation(
+        "GET /health", "public", "Are events accepted?", gives=(bodies.Health,), errors=(503,)
     ),
-    "GET /metrics": Operation(
-        "server",
-        "Metrics for Prometheus",
-        "Counts and latencies of all models, by label.",
-        gives_kinds=("text/plain; version=0.0.4",),
-    ),
-    "GET /": Operation(
-        "server",
-        "The live page",
-        NOTHING_OF_MODELS,
-        gives_kinds=("text/html",),
-        is_open=True,
-    ),
-    "GET /docs": Operation(
-        "server",
-        "The page with this document",
-        NOTHING_OF_MODELS,
-        gives_kinds=("text/html",),
-        is_open=True,
-    ),
-    "GET /openapi.json": Operation(
-        "server", "This document", NOTHING_OF_MODELS, gives=(dict,), is_open=True
-    ),
-}
-
+    Operation("GET /", "public", "The live page", gives=("text/html",)),
+    Operation("GET /docs", "public", "This document as a page", gives=("text/html",)),
+    Operation("GET /openapi.json", "public", "This document", gives=(dict,)),
+]
 # Where parameters stand, and their descriptions and schemas.
 TEXT = {"type": "string"}
 PARAMETERS: dict[str, tuple[str, str, Json]] = {
-    "Idempotency-Key": ("header", "The id of the event; not for lines.", TEXT),
+    KEY: ("header", "Another way to give the event's id; not for lines.", TEXT),
     "label": ("query", "For Arrow: the column with the labels.", {**TEXT, "default": "label"}),
     "weight": ("query", "For Arrow: the column with the weights.", TEXT),
     "ids": (
@@ -289,21 +247,22 @@ PARAMETERS: dict[str, tuple[str, str, Json]] = {
 @functools.cache
 def document() -> Json:
     """All routes, with their bodies, answers, errors and examples."""
-    operations = [*OF_MODELS.values(), *OF_THE_SERVER.values()]
-    types = {kind for each in operations for kind in (*each.takes, *each.gives)} | {bodies.Error}
-    ordered = sorted(types - {dict}, key=lambda kind: str(kind.__name__))
+    given = {kind for each in OPERATIONS for kind in (*each.takes, *each.gives)} | {bodies.Error}
+    types = [kind for kind in given if isinstance(kind, type) and kind is not dict]
     _, schemas = msgspec.json.schema_components(
-        ordered, ref_template=_ref("schemas", "{name}")["$ref"]
+        sorted(types, key=lambda kind: kind.__name__),
+        ref_template=_ref("schemas", "{name}")["$ref"],
     )
     paths: Json = {}
-    for route, operation in OF_MODELS.items():
-        _add(paths, route, operation, examples_of(route))
-        named = operation._replace(
-            parameters=("name", *operation.parameters), errors=(404, *operation.errors)
-        )
-        _add(paths, route.replace("/", "/models/{name}/", 1), named, examples_of(route))
-    for route, operation in OF_THE_SERVER.items():
-        _add(paths, route, operation, examples_of(route))
+    for each in OPERATIONS:
+        _add(paths, each, each)
+        if each.is_of_a_model:
+            named = each._replace(
+                route=each.route.replace("/", "/models/{name}/", 1),
+                parameters=("name", *each.parameters),
+                errors=(404, *each.errors),
+            )
+            _add(paths, named, each)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -340,58 +299,49 @@ def _ref(kind: str, name: str) -> Json:
 
 
 def _error(status: int) -> Json:
-    why, reason = ERRORS[status]
-    content = {"schema": _ref("schemas", "Error"), "example": {"error": reason}}
-    answer: Json = {"description": why, "content": {JSON: content}}
+    content = {JSON: {"schema": _ref("schemas", "Error")}}
+    answer: Json = {"description": ERRORS[status], "content": content}
     if status in WITH_RETRY_AFTER:
         seconds = {"type": "integer", "minimum": 0}
         answer["headers"] = {"Retry-After": {"schema": seconds, "description": "Seconds to wait."}}
     return answer
 
 
-def operation_id(route: str) -> str:
-    method, path = route.split()
-    return "_".join([method.lower(), *re.findall(r"\w+", path)])
-
-
-def examples_of(route: str) -> list[Example]:
-    return [each for each in EXAMPLES if each.route == route]
-
-
-def _add(paths: Json, route: str, operation: Operation, examples: list[Example]) -> None:
-    method, path = route.split()
-    found: Json = {"tags": [operation.tag], "summary": operation.summary}
+def _add(paths: Json, operation: Operation, shown: Operation) -> None:
+    """Add an operation, with the examples of ``shown``."""
+    found: Json = {"operationId": operation.id, "tags": [operation.tag]}
+    found["summary"] = operation.summary
     if operation.about:
         found["description"] = operation.about
     if operation.is_open:
         found["security"] = [{}]
     if operation.parameters:
         found["parameters"] = [_ref("parameters", name) for name in operation.parameters]
-    if operation.takes:
-        content = _content(operation.takes, operation.takes_kinds)
-        for each in examples:
+    content, answers = _content(operation.takes), _content(operation.gives)
+    for each in shown.examples():
+        if content:
             _add_example(content, each.kind, each.title, each.body)
+        _add_example(answers, each.answer_kind, each.title, each.answer)
+    if content:
         found["requestBody"] = {"required": True, "content": content}
-    content = _content(operation.gives, operation.gives_kinds)
-    for each in examples:
-        _add_example(content, each.answer_kind, each.title, each.answer)
-    done = {"description": operation.done, "content": content}
+    done = {"description": operation.summary, "content": answers}
     found["responses"] = {str(operation.status): done} | {
         str(status): _ref("responses", str(status)) for status in operation.statuses()
     }
-    found["operationId"] = operation_id(route)
+    method, path = operation.route.split()
     paths.setdefault(path, {})[method.lower()] = found
 
 
-def _content(types: tuple[Any, ...], kinds: tuple[str, ...]) -> Json:
+def _content(kinds: tuple[Any, ...]) -> Json:
     """Schemas by content type."""
     found: Json = {}
-    if types:
-        schemas = [
-            {"type": "object"} if each is dict else _ref("schemas", each.__name__) for each in types
-        ]
+    types = [each for each in kinds if isinstance(each, type)]
+    schemas = [
+        {"type": "object"} if each is dict else _ref("schemas", each.__name__) for each in types
+    ]
+    if schemas:
         found[JSON] = {"schema": schemas[0] if len(schemas) == 1 else {"oneOf": schemas}}
-    for kind in kinds:
+    for kind in kinds[len(types) :]:
         is_text = kind == NDJSON or kind.startswith("text/")
         found[kind] = {"schema": TEXT if is_text else BINARY}
     return found

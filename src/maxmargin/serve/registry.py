@@ -50,35 +50,12 @@ class Models:
         for name in shadows or ():
             if not NAME.fullmatch(name):
                 raise ValueError(f"a shadow cannot be called {name!r}.")
-        self.services: dict[str, Service] = {}
         self._lock = -1
         try:
-            make_private(self.folder)
-            self._lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | PLAIN, 0o600)
-            try:
-                lock_file(self._lock)
-            except OSError:
-                raise ValueError(f"{self.folder} is in use by another process.") from None
-            names = [*dict.fromkeys([*beginnings, *states_in(self.folder)])]
-            known = self._known_default()
-            chosen: str | None = None
-            if known in names:
-                chosen = known
-            elif beginnings:
-                chosen = next(iter(beginnings))
-            elif known is None and len(names) == 1:
-                # Else the default is gone, and its clients must not reach another model.
-                (chosen,) = names
-            names.sort(key=lambda name: name != chosen)  # that one first
-            if not names:
-                raise ValueError(
-                    f"{self.folder} has no model yet: name a model file or an algorithm."
-                )
-            if chosen is not None and chosen != known:
-                with replacing(self.folder / CHOICE, new_mode=0o600) as file:
-                    file.write(chosen.encode())
-            for name in names:
-                self.services[name] = Service(
+            self._lock_folder()
+            default, names = self._names(beginnings)
+            self.services = {
+                name: Service(
                     name,
                     self.folder / name,
                     beginnings.get(name),
@@ -86,6 +63,8 @@ class Models:
                     shadows=shadows,
                     **options,
                 )
+                for name in names
+            }
         except BaseException as error:
             if self._lock >= 0:
                 os.close(self._lock)
@@ -97,7 +76,30 @@ class Models:
                     str(self.folder),
                 ) from error
             raise
-        self.default = None if chosen is None else self.services[chosen]
+        self.default = None if default is None else self.services[default]
+
+    def _lock_folder(self) -> None:
+        make_private(self.folder)
+        self._lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | PLAIN, 0o600)
+        try:
+            lock_file(self._lock)
+        except OSError:
+            raise ValueError(f"{self.folder} is in use by another process.") from None
+
+    def _names(self, beginnings: Mapping[str, Beginning]) -> tuple[str | None, list[str]]:
+        """The default model, if there is one, and all models, the default first."""
+        names = [*dict.fromkeys([*beginnings, *states_in(self.folder)])]
+        if not names:
+            raise ValueError(f"{self.folder} has no model yet: name a model file or an algorithm.")
+        known = default = self._known_default()
+        if known not in names:
+            # If the default is gone, its clients must not reach another model.
+            is_clear = beginnings or (known is None and len(names) == 1)
+            default = names[0] if is_clear else None
+        if default is not None and default != known:
+            with replacing(self.folder / CHOICE, new_mode=0o600) as file:
+                file.write(default.encode())
+        return default, sorted(names, key=lambda name: name != default)
 
     def _known_default(self) -> str | None:
         """The name of the default model that the folder knows."""

@@ -5,27 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from maxmargin.persistence import ModelFileError, read_file
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.persistence.container import explained
-from maxmargin.serve.drift_watch import DriftWatch, SavedWatch, is_place_to_copy
 from maxmargin.serve.event_log import read_log, segments_of
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.registry import DEFAULT
-from maxmargin.serve.scored_learner import ScoredLearner, checked_learner
-from maxmargin.serve.served_model import BLOCK_ROWS, alike, joined, learn_block
+from maxmargin.serve.scored_learner import checked_learner
+from maxmargin.serve.served_model import ServedModel, blocks_of
 from maxmargin.serve.service import LOG, SNAPSHOT, decoded_record
-from maxmargin.serve.snapshots import Snapshot
+from maxmargin.serve.snapshots import Beginning
 from maxmargin.training.state import RECIPE
 
 
 class Replay:
     """A learner that begins with nothing, and the lessons of a log.
 
-    ``folder`` is that of one model, or of all, if there is one called "default". ``events`` counts
-    lessons so far, ``rows`` their rows, and ``refused`` lessons that the learner refused.
+    ``folder`` is that of one model, or of all, if there is one called "default". ``refused`` counts
+    lessons that the learner refused.
     """
 
     def __init__(self, folder: Path, learner: object) -> None:
@@ -35,74 +32,47 @@ class Replay:
         if found is None:
             raise ValueError(f"{folder} is not the folder of a model that was served.")
         self.folder = folder / LOG
-        self.classes = found.classes
-        schema = ScoredLearner.from_saved(found.live, found.classes).schema_of_raw()
+        schema = found.live.schema_of_raw()
         if schema is not None:
             recipe = schema[RECIPE]  # as it was before any row
             schema = {**schema, RECIPE: recipe.at(recipe.plan_, recipe.plan_.begin())}
-        self.scored = ScoredLearner(checked_learner(learner), self.classes, schema=schema)
-        self.drift = DriftWatch(SavedWatch(), self.classes)
+        beginning = Beginning(checked_learner(learner), found.classes)
+        self.model = ServedModel.begun(beginning, schema)
         segments = segments_of(self.folder)
         self.first = segments[0].first if segments else 1  # event that the log has
-        self.events = self.rows = self.refused = 0
+        self.refused = 0
 
     def run(self) -> None:
         """Learn from all events of the log."""
-        block: list[Lesson] = []
-        rows = 0
-        for record in read_log(self.folder, self.first - 1):
-            event = decoded_record(self.folder, record)
-            if not isinstance(event, Lesson):
-                continue
-            is_full = rows + event.size() > BLOCK_ROWS or is_place_to_copy(
-                self.rows, self.rows + rows
-            )
-            if block and (is_full or not alike(block[0], event)):
-                self._teach(block)
-                block, rows = [], 0
-            block.append(event)
-            rows += event.size()
-        if block:
-            self._teach(block)
-
-    def _teach(self, lessons: list[Lesson]) -> None:
-        if learn_block(self.scored, lessons) is None:
-            codes = [self.scored.codes[label] for lesson in lessons for label in lesson.labels]
-            self.drift.add(joined(lessons), np.array(codes), self.rows, self.scored.learner)
-            self.events += len(lessons)
-            self.rows += len(codes)
-        elif len(lessons) == 1:
-            self.refused += 1
-        else:
-            for lesson in lessons:
-                self._teach([lesson])
+        records = read_log(self.folder, self.first - 1)
+        events = (decoded_record(self.folder, record) for record in records)
+        for block in blocks_of(event for event in events if isinstance(event, Lesson)):
+            for outcome in self.model.apply(block):
+                self.refused += outcome.refusal is not None
 
     def report(self) -> dict[str, Any]:
-        stats = self.scored.stats
+        model, stats = self.model, self.model.live.stats
         return {
-            "algorithm": self.scored.algorithm,
+            "algorithm": model.live.algorithm,
             "first_event": self.first,
-            "events": self.events,
-            "rows": self.rows,
+            "events": model.events,
+            "rows": model.rows,
             "refused": self.refused,
             "mistakes": stats.mistakes,
-            "progressive_accuracy": stats.accuracy(),
-            "recent_progressive_accuracy": stats.recent_accuracy(),
-            "loss": stats.mean_loss(),
-            "recent_loss": stats.recent_loss(),
+            **stats.scores(),
             "largest_class": stats.largest_class_share(),
-            "drifts": self.drift.alarms,
+            "drifts": model.drift.alarms,
         }
 
 
-def last_of(paths: list[Path]) -> Snapshot | None:
+def last_of(paths: list[Path]) -> ServedModel | None:
     """The first snapshot that is whole; raises if there are files, and none is."""
     trouble: ModelFileError | None = None
     for path in paths:
         try:
             content = read_file(path, KIND)
             with explained(path):
-                return Snapshot.of(content)
+                return ServedModel.of(content)
         except ModelFileError as error:
             trouble = trouble or error
     if trouble is not None:

@@ -1,11 +1,18 @@
-"""A learner that is served, and how well it predicts before it learns."""
+"""A learner that is served, and the quality of its predictions.
+
+All of it is a function of the rows in their order: blocks of any size give the same, to the bit.
+Snapshots hold these types; msgspec checks their fields when a snapshot is read.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from functools import cached_property
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
@@ -14,16 +21,123 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predictions import classes_by, hinge_losses
 from maxmargin.models.build import check_fits
 from maxmargin.models.spec import ModelSpec
-from maxmargin.serve.progressive_stats import Count, ProgressiveStats
 from maxmargin.streams import Recipe
 from maxmargin.streams.iterators import entries
 from maxmargin.streams.source import StreamError
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.protocol import put_state, state_of, trainer_of
-from maxmargin.training.recipes import restored, storable
+from maxmargin.training.recipes import restored
 from maxmargin.training.sample_weights import weights_by_label
 from maxmargin.training.state import RECIPE
 
+# The number of rows that "recent" is about.
+RECENT = 1000
+# Points of the history at most; every other one is dropped when there are more.
+MOST_POINTS, FIRST_STEP = 300, 10
+
+Count = Annotated[int, Meta(ge=0, lt=2**53)]
+
+
+class Tally(msgspec.Struct, kw_only=True, eq=False, forbid_unknown_fields=True):
+    """Counts of right and wrong predictions: of all of them, and of the recent ones."""
+
+    rows: Count = 0
+    mistakes: Count = 0
+    # Which of the recent predictions were wrong; the oldest is overwritten first.
+    recent_wrong: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(RECENT, dtype=bool))
+
+    def __post_init__(self) -> None:
+        _check_array("recent_wrong", self.recent_wrong, bool, RECENT)
+        if self.mistakes > self.rows:
+            raise ValueError(f"there are {self.mistakes:,} mistakes in {self.rows:,} rows")
+
+    def count(self, wrong: np.ndarray) -> None:
+        """Add predictions, in their order."""
+        places = np.arange(self.rows, self.rows + wrong.size) % RECENT
+        self.recent_wrong[places] = wrong  # the last value stays where a place repeats
+        self.rows += wrong.size
+        self.mistakes += int(np.count_nonzero(wrong))
+
+    def accuracy(self) -> float:
+        return 1.0 - self.mistakes / self.rows if self.rows else math.nan
+
+    def recent_accuracy(self) -> float:
+        number = min(self.rows, RECENT)
+        wrong = int(np.count_nonzero(self.recent_wrong[:number]))
+        return 1.0 - wrong / number if number else math.nan
+
+
+class ProgressiveStats(Tally, kw_only=True):
+    """Counts and losses of predictions that a learner made just before it learned each row."""
+
+    counts: np.ndarray  # rows of each class
+    loss: float = 0.0  # the sum of the hinge losses
+    recent_losses: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(RECENT))
+    step: Count = FIRST_STEP
+    # List of (row, accuracy, recent accuracy, recent loss).
+    history: Annotated[list[tuple[int, float, float, float]], Meta(max_length=MOST_POINTS)] = []
+
+    @classmethod
+    def of(cls, classes: int) -> ProgressiveStats:
+        return cls(counts=np.zeros(classes, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_array("counts", self.counts, np.int64, self.counts.size)
+        _check_array("recent_losses", self.recent_losses, np.float64, RECENT)
+        if (self.counts < 0).any() or int(self.counts.sum()) != self.rows:
+            raise ValueError("the counts of the classes do not add up to the number of rows")
+        doublings, rest = divmod(self.step, FIRST_STEP)
+        if rest or doublings.bit_count() != 1:
+            raise ValueError(f"step must be {FIRST_STEP} times a power of two, got {self.step}")
+
+    def add(self, truth: np.ndarray, wrong: np.ndarray, losses: np.ndarray) -> None:
+        """Add rows: their class codes, which predictions were wrong, and their losses."""
+        start, size = 0, truth.size
+        while start < size:
+            stop = min(size, start + self.step - self.rows % self.step)
+            self._add(truth[start:stop], wrong[start:stop], losses[start:stop])
+            start = stop
+
+    def _add(self, truth: np.ndarray, wrong: np.ndarray, losses: np.ndarray) -> None:
+        """Add rows up to the next point of the history."""
+        self.recent_losses[np.arange(self.rows, self.rows + truth.size) % RECENT] = losses
+        self.count(wrong)
+        for loss in losses.tolist():  # one after another, as rows come
+            self.loss += loss
+        self.counts += np.bincount(truth, minlength=self.counts.size)
+        if self.rows % self.step == 0:
+            point = (self.rows, self.accuracy(), self.recent_accuracy(), self.recent_loss())
+            self.history.append(point)
+            if len(self.history) > MOST_POINTS:
+                self.step *= 2
+                self.history = [each for each in self.history if each[0] % self.step == 0]
+
+    def mean_loss(self) -> float:
+        return self.loss / self.rows if self.rows else math.nan
+
+    def recent_loss(self) -> float:
+        number = min(self.rows, RECENT)
+        return float(self.recent_losses[:number].mean()) if number else math.nan
+
+    def scores(self) -> dict[str, float]:
+        return {
+            "progressive_accuracy": self.accuracy(),
+            "recent_progressive_accuracy": self.recent_accuracy(),
+            "loss": self.mean_loss(),
+            "recent_loss": self.recent_loss(),
+        }
+
+    def largest_class_share(self) -> float:
+        return float(self.counts.max() / self.rows) if self.rows else math.nan
+
+
+def _check_array(name: str, array: np.ndarray, dtype: type, size: int) -> None:
+    if array.dtype != dtype or array.shape != (size,):
+        raise ValueError(f"{name} must be {size} values of {dtype.__name__}")
+
+
+# ---------------------------------------------------------------------------------------- learners
 # Learners without a seed get one: what they learn must be the same whenever it is learned again.
 SEED = 0
 
@@ -79,37 +193,57 @@ class HalfLearned(MemoryError):
     """The learner has learned, but the counts beside it have not: only a replay can go on."""
 
 
-class SavedLearner(msgspec.Struct, eq=False, forbid_unknown_fields=True):
-    """A `ScoredLearner` as snapshots hold it."""
-
-    learner: Any  # msgspec would take a dataclass for a dict of its fields
-    standing: ProgressiveStats
-    schema: dict[str, Any] | None
-    refused: Count
-
-
-class ScoredLearner:
-    """A learner, and how well it has predicted.
+class ScoredLearner(msgspec.Struct, dict=True, eq=False, forbid_unknown_fields=True):
+    """A learner, and how well it has predicted; snapshots hold its fields.
 
     ``schema`` is that of raw rows, with the recipe for them, for a learner that has not learned
-    anything yet.
+    anything yet. ``refused`` counts lessons that others could learn.
     """
 
-    def __init__(
-        self,
-        learner: OnlineClassifier,
-        classes: np.ndarray,
-        stats: ProgressiveStats | None = None,
-        schema: dict[str, Any] | None = None,
-    ) -> None:
-        self.learner, self.classes, self.schema = learner, classes, schema
-        self.codes = {label: code for code, label in enumerate(classes.tolist())}
-        self.stats = stats or ProgressiveStats.of(classes.size)
-        self.refused = 0  # lessons that others could learn
-        self.spec = trainer_of(learner).spec
-        # Is what it learns the same, to the bit, if lessons are joined? Kernels are computed as
-        # products of matrices, whose rounding depends on their shapes.
-        self.can_join = self.spec.kernel == "linear" and self.spec.on_full is None
+    learner: Any  # msgspec would take a dataclass for a dict of its fields
+    classes: np.ndarray
+    stats: ProgressiveStats
+    schema: dict[str, Any] | None = None
+    refused: Count = 0
+
+    @classmethod
+    def of(
+        cls, learner: OnlineClassifier, classes: np.ndarray, schema: dict[str, Any] | None = None
+    ) -> ScoredLearner:
+        """A learner without predictions."""
+        return cls(learner, classes, ProgressiveStats.of(classes.size), schema)
+
+    def __post_init__(self) -> None:
+        """Check what comes from a file, which may be damaged, or from a request."""
+        checked_learner(self.learner)
+        _ = self.spec  # a ValueError if the parameters do not fit each other
+        if self.schema is not None and not isinstance(self.schema.get(RECIPE), Recipe):
+            self.schema = restored(self.schema)
+            if not isinstance(self.schema.get(RECIPE), Recipe):
+                raise ValueError("the schema has no recipe")
+        if self.stats.counts.size != self.classes.size:
+            raise ValueError("the counts are not one for each class")
+        check_classes(self.learner, self.classes)
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        return self.classes.tolist()
+
+    @cached_property
+    def codes(self) -> dict[Any, int]:
+        return {label: code for code, label in enumerate(self.labels)}
+
+    @cached_property
+    def spec(self) -> ModelSpec:
+        return trainer_of(self.learner).spec
+
+    @cached_property
+    def can_join(self) -> bool:
+        """Is what it learns the same, to the bit, if lessons are joined?
+
+        Kernels are products of matrices, whose rounding depends on their shapes.
+        """
+        return self.spec.kernel == "linear" and self.spec.on_full is None
 
     @property
     def algorithm(self) -> str:
@@ -122,10 +256,10 @@ class ScoredLearner:
         """
         return numbers_of(self.spec, columns) * problems_for(self.classes)
 
-    def check_classes(self) -> None:
+    def check_parameters(self) -> None:
         """Raise a ValueError if its parameters are for other classes, so that it could not learn.
 
-        Such are costs for another number of classes, and weights of classes that there are not.
+        Examples are costs for another number of classes, and weights of unknown classes.
         """
         check_fits(self.spec, problems_for(self.classes))
         weights = self.learner.class_weight
@@ -158,7 +292,9 @@ class ScoredLearner:
             recipe, rows = schema[RECIPE].learned(rows, ignored)
             schema = {**schema, RECIPE: recipe}
         elif classes is None and isinstance(rows, np.ndarray):
-            rows = self._as_wide(rows)
+            columns = self.learner.n_features_in_
+            if rows.shape[1] < columns and hasattr(self.learner, "columns_"):
+                rows = with_columns(rows, columns)  # names have come since they were read
         order = np.arange(y.size, dtype=np.int32)
         before = self._trials()
         try:
@@ -183,36 +319,16 @@ class ScoredLearner:
         state = state_of(self.learner)
         return 0 if state is None else state.model.trials()
 
-    def _as_wide(self, rows: np.ndarray) -> np.ndarray:
-        """With columns for names that have come since the rows were read, which they have not."""
-        missing = self.learner.n_features_in_ - rows.shape[1]
-        if missing > 0 and hasattr(self.learner, "columns_"):
-            return np.pad(rows, ((0, 0), (0, missing)))
-        return rows
 
-    # ------------------------------------------------------------------------------- for files
-    def tree(self) -> dict[str, Any]:
-        """What `SavedLearner` describes."""
-        return {
-            "learner": self.learner,
-            "standing": msgspec.structs.asdict(self.stats),
-            "schema": storable(self.schema),
-            "refused": self.refused,
-        }
+def check_classes(learner: OnlineClassifier, classes: np.ndarray) -> None:
+    if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
+        raise ValueError("a learner has other classes than the model")
 
-    @classmethod
-    def from_saved(cls, saved: SavedLearner, classes: np.ndarray) -> ScoredLearner:
-        """The learner that was saved; a ValueError if it has other classes, or cannot be served."""
-        learner, schema = checked_learner(saved.learner), restored(saved.schema)
-        if schema is not None and not isinstance(schema.get(RECIPE), Recipe):
-            raise ValueError("the schema has no recipe")
-        if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
-            raise ValueError("a learner has other classes than the model")
-        if saved.standing.counts.size != classes.size:
-            raise ValueError("the counts are not one for each class")
-        scored = cls(learner, classes, saved.standing, schema)
-        scored.refused = saved.refused
-        return scored
+
+def with_columns(rows: np.ndarray, columns: int) -> np.ndarray:
+    """The rows, with columns of zeros if there are fewer than that."""
+    missing = columns - rows.shape[1]
+    return np.pad(rows, ((0, 0), (0, missing))) if missing > 0 else rows
 
 
 def numbers_of(spec: ModelSpec, columns: int) -> int:

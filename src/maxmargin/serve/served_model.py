@@ -13,23 +13,27 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from maxmargin._extras import Self
 from maxmargin.serve.drift_watch import DriftWatch, is_place_to_copy
 from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
 from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.progressive_stats import ProgressiveStats
-from maxmargin.serve.recent_ids import Ids, Prediction, Predictions
 from maxmargin.serve.scored_learner import (
+    Count,
     HalfLearned,
-    SavedLearner,
     ScoredLearner,
+    Tally,
+    check_classes,
+    checked_learner,
     new_learner,
     new_names,
 )
-from maxmargin.serve.snapshots import Beginning, Snapshot
+from maxmargin.serve.snapshots import Beginning, Ids, Origin, Predictions, from_tree, tree_of
 
 # Rows that are learned in one call, at most, where the events allow it.
 BLOCK_ROWS = 4096
+
+UNSAVED = ("name", "limits", "lost")
 
 logger = logging.getLogger("maxmargin.serve")
 
@@ -45,77 +49,93 @@ class NoMemory(MemoryError):
     """The live learner has no memory for an event, and is as it was before it."""
 
 
-class ServedModel:
+class ServedModel(msgspec.Struct, kw_only=True, eq=False):
     """The live learner, its shadows, recent ids and predictions without labels.
 
-    ``sequence`` is the number of the last event, ``events`` counts the lessons that were learned
-    and ``rows`` their rows. ``answers`` counts predictions as they were served, and ``drift`` looks
-    for changes in the rows, by whichever learner was live.
+    Snapshots hold its fields, but for the last three. ``sequence`` is the number of the last event,
+    ``events`` counts the lessons that were learned and ``rows`` their rows. ``answers`` counts
+    predictions as they were served, and ``drift`` looks for changes in the rows, by whichever
+    learner was live.
     """
 
-    def __init__(self, name: str, snapshot: Snapshot, limits: Limits) -> None:
-        self.name, self.limits, self.origin = name, limits, snapshot.origin
-        self.sequence, self.events, self.rows = snapshot.sequence, snapshot.events, snapshot.rows
-        self.classes = snapshot.classes
-        self.labels = self.classes.tolist()
-        self.codes = {label: code for code, label in enumerate(self.labels)}
-        self.live = ScoredLearner.from_saved(snapshot.live, self.classes)
-        self.shadows = {
-            name: ScoredLearner.from_saved(saved, self.classes)
-            for name, saved in snapshot.shadows.items()
-        }
-        self.names, self.answers = snapshot.names, snapshot.answers
-        self.drift = DriftWatch(snapshot.drift, self.classes)
-        ids = msgspec.json.decode(snapshot.ids, type=list[tuple[str, int]])
-        labelled = msgspec.json.decode(snapshot.labelled, type=list[tuple[str, tuple[Any, int]]])
-        waiting = msgspec.json.decode(snapshot.waiting, type=list[Prediction])
-        self.ids = Ids(limits.known_ids, ids)
-        self.labelled = Ids(limits.known_ids, labelled)
-        self.waiting = Predictions(
-            limits.waiting, limits.waiting_bytes, limits.waiting_seconds, waiting
-        )
-        self.lost: list[str] = []  # shadows out of memory, whose end is not in the log yet
+    sequence: Count = 0
+    events: Count = 0
+    rows: Count = 0
+    classes: np.ndarray
+    live: ScoredLearner
+    shadows: dict[str, ScoredLearner] = {}
+    names: list[str] = []  # of all shadows that there have been
+    ids: Ids[int] = msgspec.field(default_factory=Ids)  # the last event of each
+    labelled: Ids[tuple[Any, int]] = msgspec.field(default_factory=Ids)  # the label, too
+    waiting: Predictions = msgspec.field(default_factory=Predictions)
+    answers: Tally = msgspec.field(default_factory=Tally)
+    drift: DriftWatch = msgspec.field(default_factory=DriftWatch)
+    origin: Origin
+    name: str = ""
+    limits: Limits = msgspec.field(default_factory=Limits)
+    lost: list[str] = []  # shadows out of memory, whose end is not in the log yet
+
+    def __post_init__(self) -> None:
+        """Check what comes from a file, which may be damaged."""
+        if self.classes.ndim != 1 or self.classes.size < 2:
+            raise ValueError("classes must be an array of at least two labels")
+        if not np.array_equal(np.unique(self.classes), self.classes):
+            raise ValueError("classes must be sorted and distinct")
+        for scored in (self.live, *self.shadows.values()):
+            if not np.array_equal(scored.classes, self.classes):
+                raise ValueError("a learner has other classes than the model")
+        if self.drift.frozen is not None:
+            check_classes(checked_learner(self.drift.frozen), self.classes)
 
     @classmethod
-    def begun(cls, name: str, beginning: Beginning, limits: Limits) -> ServedModel:
+    def begun(cls, beginning: Beginning, schema: dict[str, Any] | None = None) -> ServedModel:
         """A model before its first event."""
         learner, classes = beginning
-        if classes.size > limits.classes:
-            raise ValueError(f"there are {classes.size:,} classes, and at most {limits.classes:,}.")
-        saved = SavedLearner(learner, ProgressiveStats.of(classes.size), None, 0)
-        snapshot = Snapshot(classes=classes, live=saved, origin=beginning.origin())
-        return cls(name, snapshot, limits)
+        live = ScoredLearner.of(learner, classes, schema)
+        return cls(classes=classes, live=live, origin=beginning.origin())
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> ServedModel:
+        """The model in a snapshot; a ValueError says what is wrong."""
+        saved = {name: each for name, each in content.items() if name not in UNSAVED}
+        return msgspec.convert(saved, cls, dec_hook=from_tree)
 
     def content(self) -> dict[str, Any]:
-        """What a `Snapshot` is read from, and the learner as model files have it."""
-        return {
-            "learner": self.live.learner,
-            "sequence": self.sequence,
-            "events": self.events,
-            "rows": self.rows,
-            "classes": self.classes,
-            "live": self.live.tree(),
-            "shadows": {name: scored.tree() for name, scored in self.shadows.items()},
-            "names": self.names,
-            "ids": self.ids.text(),
-            "labelled": self.labelled.text(),
-            "waiting": self.waiting.text(),
-            "answers": msgspec.structs.asdict(self.answers),
-            "drift": self.drift.tree(),
-            "origin": msgspec.structs.asdict(self.origin),
+        """What a snapshot holds, and the learner as model files have it."""
+        tree = {
+            name: tree_of(each)
+            for name, each in msgspec.structs.asdict(self).items()
+            if name not in UNSAVED
         }
+        return {"learner": self.live.learner, **tree}
+
+    def limited(self, name: str, limits: Limits) -> Self:
+        """The model with its name and limits, which may be smaller than before."""
+        self.name, self.limits = name, limits
+        self.waiting = Predictions(self.waiting.waiting.values(), limits)
+        return self
+
+    @property
+    def labels(self) -> list[Any]:
+        return self.live.labels
+
+    @property
+    def codes(self) -> dict[Any, int]:
+        return self.live.codes
 
     def place(self) -> str:
         return f"event {self.sequence:,}"
 
     def learned_as(self, key: str | None) -> int:
         """The number of the event with this id, by whichever route it came; 0 if there is none."""
+        if key is None:
+            return 0
         _, labelled = self.labelled.get(key) or (None, 0)
         return self.ids.get(key) or labelled
 
     # ----------------------------------------------------------------------------------- events
     def apply(self, events: Sequence[Event]) -> Iterator[Outcome]:
-        """Let the events that follow in the log have their effects, in order."""
+        """Apply events in the order of the log."""
         k = 0
         while k < len(events):
             event = events[k]
@@ -188,20 +208,20 @@ class ServedModel:
         self.rows += lesson.size()
         for key in lesson.ids:
             if key is not None:
-                self.ids.add(key, self.sequence)
+                self.ids.add(key, self.sequence, self.limits.known_ids)
                 self.waiting.remove(key)
         if lesson.prediction is not None:
             self.waiting.remove(lesson.prediction)
-            self.labelled.add(lesson.prediction, (lesson.labels[0], self.sequence))
+            label = lesson.labels[0], self.sequence
+            self.labelled.add(lesson.prediction, label, self.limits.known_ids)
         return self.sequence
 
     def _change(self, event: Waiting | NewShadow | DropShadow | Promotion) -> HTTPError | None:
-        """Let an event that is not a lesson have its effect; why it is refused, if it is."""
+        """Apply an event that is not a lesson; the reason, if it is refused."""
         if isinstance(event, Waiting):
-            self.waiting.expire(event.time)
-            for key, row, answer in zip(event.ids, event.rows, event.answers, strict=True):
-                encoded = msgspec.Raw(msgspec.json.encode(row))
-                self.waiting.add(Prediction(key, encoded, event.time, answer))
+            for prediction in event.predictions:
+                self.waiting.expire(prediction.time)
+                self.waiting.add(prediction)
             return None
         if event.name in self.lost:
             if isinstance(event, Promotion):
@@ -223,9 +243,8 @@ class ServedModel:
             while name in others:
                 name, number = f"{before}-{number}", number + 1
             self.live, self.shadows = self.shadows[event.name], {**others, name: self.live}
-        for each in event.ids:
-            if each is not None:
-                self.ids.add(each, self.sequence + 1)
+        for key in event.ids:
+            self.ids.add(key, self.sequence + 1, self.limits.known_ids)
         return None
 
     # ----------------------------------------------------------------------------------- checks
@@ -261,7 +280,7 @@ class ServedModel:
 
     def _new_shadow(self, event: NewShadow) -> ScoredLearner:
         learner = new_learner(event.algorithm, event.parameters)
-        return ScoredLearner(learner, self.classes, schema=self.live.schema_of_raw())
+        return ScoredLearner.of(learner, self.classes, self.live.schema_of_raw())
 
     def columns(self) -> int:
         learner = self.live.learner
@@ -311,9 +330,22 @@ def without(shadows: dict[str, ScoredLearner], name: str) -> dict[str, ScoredLea
     return {each: scored for each, scored in shadows.items() if each != name}
 
 
+def blocks_of(events: Iterable[Event]) -> Iterator[list[Event]]:
+    """Events that a replay applies together."""
+    block: list[Event] = []
+    rows = 0
+    for event in events:
+        block.append(event)
+        rows += event.size() if isinstance(event, Lesson) else 1
+        if rows >= BLOCK_ROWS:
+            yield block
+            block, rows = [], 0
+    yield block
+
+
 # --------------------------------------------------------------------------------- blocks of rows
 def learn_block(scored: ScoredLearner, lessons: list[Lesson]) -> str | None:
-    """Let a learner learn from lessons that are alike; why it refuses all of them, if it does."""
+    """Let a learner learn from lessons that are alike; the reason, if it refuses them."""
     try:
         codes = [scored.codes[label] for lesson in lessons for label in lesson.labels]
         scored.learn(joined(lessons), codes, _weights(lessons))
@@ -325,7 +357,7 @@ def learn_block(scored: ScoredLearner, lessons: list[Lesson]) -> str | None:
 
 
 def count_refused(scored: ScoredLearner, lessons: list[Lesson]) -> int:
-    """Let a learner learn from all lessons that it does not refuse; how many it refuses."""
+    """Let a learner learn from lessons that are alike; the number of those that it refuses."""
     if learn_block(scored, lessons) is None:
         return 0
     if len(lessons) == 1:

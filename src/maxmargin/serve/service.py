@@ -12,7 +12,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,14 @@ import numpy as np
 
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.persistence.container import sync_folder
-from maxmargin.serve.commands import ChangeShadows, Task
 from maxmargin.serve.event_log import Log, LogError, Record, segments_of
-from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, decoded
+from maxmargin.serve.events import DropShadow, Event, NewShadow, decoded
 from maxmargin.serve.http_errors import HTTPError, bad_request, busy, no_memory, unavailable
 from maxmargin.serve.limits import Limits
+from maxmargin.serve.requests import ChangeShadows, Task
 from maxmargin.serve.scored_learner import new_learner
-from maxmargin.serve.served_model import BLOCK_ROWS, NoMemory, Outcome, ServedModel, logger
-from maxmargin.serve.snapshots import Beginning, Snapshot
+from maxmargin.serve.served_model import NoMemory, Outcome, ServedModel, blocks_of, logger
+from maxmargin.serve.snapshots import Beginning
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
 # What is written together, at most.
@@ -40,9 +40,9 @@ REPLAYING, READY, STOPPING, STOPPED, FAILED = "replaying", "ok", "stopping", "st
 class Service:
     """A model, its shadows, its log and its thread.
 
-    What is in ``folder``, its log and snapshots, goes before ``beginning``. With ``keep_log``,
-    events that a snapshot has passed stay, for `maxmargin replay`. ``shadows`` (algorithms and
-    parameters) are made when the service is ready, unless there have been such.
+    The log and snapshots in ``folder`` take precedence over ``beginning``. With ``keep_log``,
+    events before a snapshot are kept, for `maxmargin replay`. ``shadows`` (algorithms and
+    parameters) are added when the service is ready, unless they have existed before.
     """
 
     def __init__(
@@ -58,7 +58,6 @@ class Service:
         self.name, self.folder, self.keep_log = name, folder, keep_log
         self.limits = limits = limits or Limits()
         self._shadows_to_make = shadows or {}
-        self._on_failure: Callable[[], None] | None = None
         for algorithm, parameters in self._shadows_to_make.values():
             new_learner(algorithm, parameters)
         for made in (folder, folder / LOG):
@@ -77,8 +76,8 @@ class Service:
         self.status, self.trouble = REPLAYING, ""
         self.failure: Exception | None = None
         self.began, self.replayed = time.monotonic(), 0
-        self._queue: deque[Task] = deque()
-        self._at_work: list[Task] = []
+        self.queue: deque[Task] = deque()
+        self._current: list[Task] = []
         self._queued_bytes = 0
         self._wake = threading.Condition()
         self.recovered = threading.Event()  # or failed to be
@@ -86,20 +85,20 @@ class Service:
 
     def _opened(self, beginning: Beginning | None) -> ServedModel:
         """The model as the last snapshot has it, or a new one, with its first snapshot."""
-        found = self._file.read(
-            lambda content: ServedModel(self.name, Snapshot.of(content), self.limits)
-        )
+        found = self._file.read(ServedModel.of)
         if found is not None:
             if beginning is not None:
                 self._check_same(found, beginning)
-            return found
+            return found.limited(self.name, self.limits)
         if segments_of(self.log.folder):
             raise LogError(
                 f"{self.folder} has a log, but no {SNAPSHOT}: restore it, or move the folder away."
             )
         if beginning is None:
             raise ValueError(f"{self.folder} has no state yet: name a model to start with.")
-        model = ServedModel.begun(self.name, beginning, self.limits)
+        if (count := beginning.classes.size) > (most := self.limits.classes):
+            raise ValueError(f"there are {count:,} classes, and at most {most:,}.")
+        model = ServedModel.begun(beginning).limited(self.name, self.limits)
         self._file.replace(model.content())
         return model
 
@@ -125,7 +124,7 @@ class Service:
         return await task.future
 
     def ask_and_wait(self, task: Task) -> Any:
-        """The same for threads."""
+        """`ask` for threads."""
         task.future = concurrent.futures.Future()
         self.enqueue(task)
         return task.future.result()
@@ -136,9 +135,9 @@ class Service:
         with self._wake:
             if self.status != READY:
                 raise self.not_ready()
-            if len(self._queue) >= limits.queue or self._queued_bytes > limits.queue_bytes:
+            if len(self.queue) >= limits.queue or self._queued_bytes > limits.queue_bytes:
                 raise busy("events come faster than they can be written.")
-            self._queue.append(task)
+            self.queue.append(task)
             self._queued_bytes += task.bytes
             self._wake.notify()
 
@@ -154,24 +153,15 @@ class Service:
     def is_healthy(self) -> bool:
         return self.status == READY and not self.trouble
 
-    def queue_length(self) -> int:
-        return len(self._queue)
-
-    def on_failure(self, call: Callable[[], None]) -> None:
-        """Let a function be called when the service cannot go on."""
-        self._on_failure = call
-        if self.failure is not None:
-            call()
-
     def stop(self) -> None:
-        """Take nothing more; what has come is finished."""
+        """Refuse further requests, and finish those that wait."""
         with self._wake:
             if self.status in (REPLAYING, READY):
                 self.status = STOPPING
             self._wake.notify()
 
     def close(self) -> None:
-        """Stop, finish what has come, and write a snapshot."""
+        """Stop, finish the waiting requests, and write a snapshot."""
         self.stop()
         if self._thread.ident is not None:
             self._thread.join()
@@ -185,10 +175,10 @@ class Service:
                     self.status = READY
             self.recovered.set()
             self._make_shadows()
-            while (tasks := self._taken()) is not None:
+            while (tasks := self._next_tasks()) is not None:
                 if tasks:
-                    self._at_work = tasks
-                    self._work(tasks)
+                    self._current = tasks
+                    self._process(tasks)
                 if self._is_snapshot_due():
                     self.write_snapshot()
             self._finish()
@@ -198,29 +188,20 @@ class Service:
             self.recovered.set()
             logger.error("%s: %s", self.name, error)
             with self._wake:
-                tasks, self._queued_bytes = [*self._at_work, *self._queue], 0
-                self._queue.clear()
+                tasks, self._queued_bytes = [*self._current, *self.queue], 0
+                self.queue.clear()
             _deliver([(task, self.not_ready()) for task in tasks])
-            if self._on_failure is not None:
-                self._on_failure()
         finally:
             self.log.close()
 
     def _recover(self) -> None:
         """Learn from the events behind the snapshot."""
-        events: list[Event] = []
-        rows = 0
-        for record in self.log.recover(self.model.sequence):
-            event = decoded_record(self.log.folder, record, self.limits)
-            events.append(event)
-            rows += event.size() if isinstance(event, Lesson) else 1
-            self._bytes_since += len(record.payload)
-            if rows >= BLOCK_ROWS:
-                self._replay(events)
-                events, rows = [], 0
-                if self.status != REPLAYING:  # stopped meanwhile
-                    return
-        self._replay(events)
+        records = self.log.recover(self.model.sequence)
+        for events in blocks_of(map(self._replayed, records)):
+            for _ in self.model.apply(events):
+                self.replayed += 1
+            if self.status != REPLAYING:  # stopped meanwhile
+                return
         if self.log.torn:
             logger.warning(
                 "%s: %d bytes of a write that was not finished, and not acknowledged, were cut "
@@ -230,41 +211,41 @@ class Service:
                 self.model.sequence,
             )
 
-    def _replay(self, events: list[Event]) -> None:
-        for _ in self.model.apply(events):
-            self.replayed += 1
+    def _replayed(self, record: Record) -> Event:
+        self._bytes_since += len(record.payload)
+        return decoded_record(self.log.folder, record, self.limits)
 
     def _make_shadows(self) -> None:
         for name, (algorithm, parameters) in self._shadows_to_make.items():
             if name not in self.model.names and self.status == READY:
                 task = ChangeShadows(NewShadow(name, algorithm, parameters))
                 task.future = concurrent.futures.Future()
-                self._work([task])
+                self._process([task])
                 if (why := task.future.exception()) is not None:
                     logger.warning("%s: there is no shadow %s: %s", self.name, name, why)
 
-    def _taken(self) -> list[Task] | None:
-        """The next tasks to be written together; none if none come soon, None at the end."""
+    def _next_tasks(self) -> list[Task] | None:
+        """The next tasks to write together, an empty list if none come soon; None at the end."""
         with self._wake:
-            if not self._queue:
+            if not self.queue:
                 if self.status != READY:
                     return None
                 self._wake.wait(timeout=1.0)
             taken, claimed, size = list[Task](), set[str](), 0
-            while self._queue and len(taken) < GROUP_TASKS and size < GROUP_BYTES:
-                task = self._queue[0]
+            while self.queue and len(taken) < GROUP_TASKS and size < GROUP_BYTES:
+                task = self.queue[0]
                 claims = set(task.claims())
                 if claims & claimed or (task.is_alone and taken):
                     break
                 claimed |= claims
                 size += task.bytes
-                taken.append(self._queue.popleft())
+                taken.append(self.queue.popleft())
                 if task.is_alone:
                     break
             self._queued_bytes -= size
             return taken
 
-    def _work(self, tasks: list[Task]) -> None:
+    def _process(self, tasks: list[Task]) -> None:
         answers: list[tuple[Task, Any]] = []
         planned: list[tuple[Task, int]] = []
         # A log that is replayed with more memory must lose the same shadows.
@@ -276,7 +257,7 @@ class Service:
                 found = task.prepare(self.model)
                 payloads += [event.encoded() for event in found]
             except Exception as error:  # nothing of it has been written
-                answers.append((task, self._refusal(error)))
+                answers.append((task, refusal_of(error)))
             else:
                 events += found
                 planned.append((task, len(found)))
@@ -285,11 +266,10 @@ class Service:
             try:
                 self.log.append(payloads)
             except (OSError, MemoryError) as error:
+                refusal = refusal_of(error)
                 if isinstance(error, OSError):
                     self.trouble = f"the log cannot be written: {error.strerror or error}."
                     refusal = unavailable(self.trouble)
-                else:
-                    refusal = no_memory(error)
                 answers += [(task, refusal) for task, count in planned if count]
                 planned = [(task, 0) for task, count in planned if not count]
             else:
@@ -303,16 +283,7 @@ class Service:
             start += count
         _deliver(answers)
         if self.model.lost and tasks:
-            self._work([])
-
-    def _refusal(self, error: Exception) -> HTTPError:
-        """What a request is answered that could not be prepared."""
-        if isinstance(error, HTTPError):
-            return error
-        if isinstance(error, MemoryError):
-            return no_memory(error)
-        logger.error("%s: a request was refused", self.name, exc_info=error)
-        return bad_request(str(error) or type(error).__name__)
+            self._process([])
 
     def _apply(self, events: list[Event], payloads: list[bytes]) -> list[Outcome]:
         """Apply the events that were just written, and refuse those that there is no memory for.
@@ -349,7 +320,7 @@ class Service:
         )
 
     def write_snapshot(self) -> None:
-        """Write one, and drop what it has made needless; a full disk is no reason to stop."""
+        """Write a snapshot, and remove the log before the last one, unless the disk is full."""
         try:
             self._file.replace(self.model.content())
         except (OSError, MemoryError) as error:
@@ -395,12 +366,20 @@ def decoded_record(folder: Path, record: Record, limits: Limits | None = None) -
 def _answer(task: Task, outcomes: Sequence[Outcome]) -> Any:
     try:
         return task.answer(outcomes)
-    except HTTPError as refusal:
-        return refusal
-    except MemoryError as error:
+    except (HTTPError, MemoryError, OSError) as error:
+        return refusal_of(error)
+
+
+def refusal_of(error: Exception) -> HTTPError:
+    """The answer to a request that failed."""
+    if isinstance(error, HTTPError):
+        return error
+    if isinstance(error, MemoryError):
         return no_memory(error)
-    except OSError as error:
+    if isinstance(error, OSError):
         return unavailable(str(error))
+    logger.error("a request was refused", exc_info=error)
+    return bad_request(str(error) or type(error).__name__)
 
 
 def _deliver(answers: list[tuple[Task, Any]]) -> None:

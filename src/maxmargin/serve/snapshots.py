@@ -1,16 +1,22 @@
-"""What a served model begins with, and what its snapshots hold."""
+"""What a served model begins with, and how its parts stand in a snapshot."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 import numpy as np
 
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.serve.drift_watch import SavedWatch
-from maxmargin.serve.progressive_stats import Count, Tally
-from maxmargin.serve.scored_learner import SavedLearner, ScoredLearner, checked_learner
+from maxmargin.evaluate.drift_alarm import DriftAlarm
+from maxmargin.serve.events import Prediction
+from maxmargin.serve.limits import Limits
+from maxmargin.serve.scored_learner import ScoredLearner, checked_learner
+from maxmargin.streams import Recipe
+
+V = TypeVar("V")
 
 
 class Origin(msgspec.Struct, eq=False, forbid_unknown_fields=True):
@@ -41,7 +47,7 @@ class Beginning(NamedTuple):
         unique = np.unique(classes)
         if unique.size < 2:
             raise ValueError(f"there must be at least two classes, got {unique.tolist()}.")
-        ScoredLearner(learner, unique).check_classes()
+        ScoredLearner.of(learner, unique).check_parameters()
         return cls(learner, unique)
 
     def origin(self) -> Origin:
@@ -49,37 +55,88 @@ class Beginning(NamedTuple):
         return Origin(type(self.learner).__name__, repr(parameters), self.classes)
 
 
-class Snapshot(msgspec.Struct, kw_only=True, eq=False):
-    """The state of a served model after the event ``sequence``, as its file holds it."""
+class Ids(OrderedDict[str, V], Generic[V]):
+    """A dict of the most recent ids."""
 
-    sequence: Count = 0
-    events: Count = 0
-    rows: Count = 0
-    classes: np.ndarray
-    live: SavedLearner
-    shadows: dict[str, SavedLearner] = {}
-    names: list[str] = []  # of all shadows that there have been
-    # JSON of `recent_ids`.
-    ids: str = "[]"
-    labelled: str = "[]"
-    waiting: str = "[]"
-    # Some files do not have these.
-    answers: Tally = msgspec.field(default_factory=Tally)
-    drift: SavedWatch = msgspec.field(default_factory=SavedWatch)
-    origin: Origin
+    def add(self, key: str, value: V, most: int) -> None:
+        """Remember an id; the oldest goes when there are too many."""
+        self[key] = value
+        if len(self) > most:
+            self.popitem(last=False)
 
-    def __post_init__(self) -> None:
-        if self.classes.ndim != 1 or self.classes.size < 2:
-            raise ValueError("classes must be an array of at least two labels")
-        if not np.array_equal(np.unique(self.classes), self.classes):
-            raise ValueError("classes must be sorted and distinct")
 
-    @classmethod
-    def of(cls, content: dict[str, Any]) -> Snapshot:
-        """The content of a file, checked; a ValueError says what is wrong."""
+class Predictions:
+    """Predictions that wait for their labels; the oldest go when there are too many, or too large.
 
-        def copied(kind: type, value: object) -> object:
-            """Arrays of a file share its buffer, which is not kept for a part of it."""
-            return value.copy() if isinstance(value, np.ndarray) else value
+    What is kept is a function of the events in the log, at the times that stand there: looking one
+    up changes nothing.
+    """
 
-        return msgspec.convert(content, cls, dec_hook=copied)
+    def __init__(
+        self, predictions: Iterable[Prediction] = (), limits: Limits | None = None
+    ) -> None:
+        self.limits = limits or Limits()
+        self.waiting: OrderedDict[str, Prediction] = OrderedDict()
+        self.bytes = 0
+        for prediction in predictions:
+            self.add(prediction)
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def add(self, one: Prediction) -> None:
+        """Keep a prediction, in place of one with the same id that has expired."""
+        self.remove(one.id)
+        self.waiting[one.id] = one
+        self.bytes += one.size()
+        limits = self.limits
+        while len(self.waiting) > limits.waiting or self.bytes > limits.waiting_bytes:
+            self.remove(next(iter(self.waiting)))
+
+    def get(self, key: str, now: float) -> Prediction | None:
+        """The prediction with this id; None if the id is unknown or has expired."""
+        one = self.waiting.get(key)
+        return None if one is None or self._has_expired(one, now) else one
+
+    def expire(self, now: float) -> None:
+        """Remove the oldest ones that have expired."""
+        while self.waiting and self._has_expired(one := next(iter(self.waiting.values())), now):
+            self.remove(one.id)
+
+    def _has_expired(self, one: Prediction, now: float) -> bool:
+        return one.time < now - self.limits.waiting_seconds
+
+    def remove(self, key: str) -> None:
+        one = self.waiting.pop(key, None)
+        if one is not None:
+            self.bytes -= one.size()
+
+
+# ---------------------------------------------------------------------------------------- for files
+def tree_of(value: Any) -> Any:
+    """What a model file holds for a part of a model."""
+    if isinstance(value, Ids):
+        return msgspec.json.encode([*value.items()]).decode()
+    if isinstance(value, Predictions):
+        return msgspec.json.encode([*value.waiting.values()]).decode()
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if isinstance(value, dict):
+        return {name: tree_of(each) for name, each in value.items()}
+    if isinstance(value, DriftAlarm):
+        return value.state()
+    return value.tree() if isinstance(value, Recipe) else value
+
+
+def from_tree(kind: Any, value: Any) -> Any:
+    """A part of a model of a type that msgspec does not know."""
+    if get_origin(kind) is Ids:
+        (item,) = get_args(kind)
+        items = list[tuple[str, item]]  # type: ignore[valid-type]
+        return Ids(msgspec.json.decode(value, type=items))
+    if kind is Predictions:
+        return Predictions(msgspec.json.decode(value, type=list[Prediction]))
+    if kind is DriftAlarm:
+        return DriftAlarm().restore(value)
+    # Arrays of a file share its buffer, which is not kept for a part of it.
+    return value.copy() if isinstance(value, np.ndarray) else value

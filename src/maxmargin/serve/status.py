@@ -1,27 +1,27 @@
-"""The state of a service as JSON, and metrics for Prometheus."""
+"""The state of a service, in which JSON has null for NaN, and metrics for Prometheus."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.learner_files import shown
-from maxmargin.serve.drift_watch import DriftWatch
-from maxmargin.serve.progressive_stats import ProgressiveStats
+from maxmargin.serve import bodies
 from maxmargin.serve.scored_learner import ScoredLearner, recipe_of
 from maxmargin.serve.service import Service
 
 MOST_COLUMNS, MOST_WEIGHTS, MOST_POINTS = 200, 20, 100
 # A computation over all weights is not repeated within so many seconds.
-SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_SUMMARIES = 1.0
 SECONDS_OF_RATES = 10.0
 
 
@@ -52,7 +52,7 @@ class Report:
         self.latencies = {"learn": deque[float](maxlen=2000), "predict": deque[float](maxlen=2000)}
         self.served = {"learn": 0, "predict": 0, "refused": 0}
         self.example: Any = None  # the last row that was learned
-        self._looked: tuple[float, int, dict[str, Any]] = (-math.inf, -1, {})
+        self._summarized: tuple[float, int, dict[str, Any]] = (-math.inf, -1, {})
 
     def state(self) -> dict[str, Any]:
         service, model = self.service, self.service.model
@@ -72,39 +72,42 @@ class Report:
             "mistakes": stats.mistakes,
             "answers": model.answers.rows,
             "wrong_answers": model.answers.mistakes,
-            "answer_accuracy": finite(model.answers.accuracy()),
-            "recent_answer_accuracy": finite(model.answers.recent_accuracy()),
-            "largest_class_share": finite(stats.largest_class_share()),
+            "answer_accuracy": model.answers.accuracy(),
+            "recent_answer_accuracy": model.answers.recent_accuracy(),
+            "largest_class_share": stats.largest_class_share(),
             "events_per_second": round(events, 3),
             "rows_per_second": round(rows, 3),
-            "latency_ms": {
-                name: percentiles(list(found)) for name, found in self.latencies.items()
-            },
+            "latency_ms": {name: percentiles(found) for name, found in self.latencies.items()},
             "waiting": len(model.waiting),
-            "queue": service.queue_length(),
+            "queue": len(service.queue),
             "log_bytes": service.log.bytes(),
             "snapshot_sequence": service.snapshot_sequence,
             "uptime_seconds": round(time.monotonic() - service.began, 3),
-            "drift": drift_of(model.drift),
+            "drift": {
+                "delta": model.drift.detector.delta,
+                "evidence": None if model.drift.frozen is None else model.drift.detector.evidence,
+                "limit": model.drift.detector.limit,
+                "alarms": model.drift.alarms,
+            },
             "drift_alarms": model.drift.detector.n_alarms,
             "coverage": coverage_of(live.learner),
             "learners": [
                 learner_of(live, live.algorithm.lower(), "live"),
                 *(learner_of(each, name, "shadow") for name, each in model.shadows.items()),
             ],
-            "history": [[finite(each) for each in point] for point in stats.history],
+            "history": stats.history,
             "example": self.example,
-            **scores_of(stats),
-            **self._look(live),
+            **stats.scores(),
+            **self._weights(live),
         }
 
-    def _look(self, live: ScoredLearner) -> dict[str, Any]:
+    def _weights(self, live: ScoredLearner) -> dict[str, Any]:
         """What is computed from all weights."""
-        at, sequence, found = self._looked
+        at, sequence, found = self._summarized
         now = time.monotonic()
-        if sequence != self.service.model.sequence and now - at >= SECONDS_BETWEEN_LOOKS:
-            found = look(live, self.service.model.labels)
-            self._looked = now, self.service.model.sequence, found
+        if sequence != self.service.model.sequence and now - at >= SECONDS_BETWEEN_SUMMARIES:
+            found = summary_of_weights(live, self.service.model.labels)
+            self._summarized = now, self.service.model.sequence, found
         return {**found, "updates": updates_of(live)}
 
     def summary(self) -> dict[str, Any]:
@@ -114,49 +117,24 @@ class Report:
             "algorithm": model.live.algorithm,
             "status": service.status,
             "rows": model.rows,
-            "recent_answer_accuracy": finite(model.answers.recent_accuracy()),
-            "recent_progressive_accuracy": finite(model.live.stats.recent_accuracy()),
+            "recent_answer_accuracy": model.answers.recent_accuracy(),
+            "recent_progressive_accuracy": model.live.stats.recent_accuracy(),
         }
 
 
-def finite(number: float) -> float | None:
-    """The number, or null: JSON has no NaN and no infinity."""
-    return None if isinstance(number, float) and not math.isfinite(number) else number
-
-
-def drift_of(drift: DriftWatch) -> dict[str, Any]:
-    detector, is_watching = drift.detector, drift.frozen is not None
-    return {
-        "delta": detector.delta,
-        "evidence": detector.evidence if is_watching else None,
-        "limit": detector.limit,
-        "alarms": drift.alarms,
-    }
-
-
 def coverage_of(learner: OnlineClassifier) -> dict[str, Any] | None:
-    """How often prediction sets had the label; null without any."""
+    """How often prediction sets had the label; None without any."""
     try:
-        found = learner.coverage_
+        return asdict(learner.coverage_)
     except (AttributeError, NotFittedError):
         return None
-    return {name: finite(each) for name, each in asdict(found).items()}
 
 
-def percentiles(seconds: list[float]) -> dict[str, float | None]:
+def percentiles(seconds: Collection[float]) -> dict[str, float | None]:
     if not seconds:
         return {"p50": None, "p99": None}
-    half, most = np.percentile(np.array(seconds) * 1e3, [50, 99]).tolist()
+    half, most = np.percentile(np.array(list(seconds)) * 1e3, [50, 99]).tolist()
     return {"p50": round(half, 3), "p99": round(most, 3)}
-
-
-def scores_of(stats: ProgressiveStats) -> dict[str, Any]:
-    return {
-        "progressive_accuracy": finite(stats.accuracy()),
-        "recent_progressive_accuracy": finite(stats.recent_accuracy()),
-        "loss": finite(stats.mean_loss()),
-        "recent_loss": finite(stats.recent_loss()),
-    }
 
 
 def learner_of(scored: ScoredLearner, name: str, role: str) -> dict[str, Any]:
@@ -170,7 +148,7 @@ def learner_of(scored: ScoredLearner, name: str, role: str) -> dict[str, Any]:
         "refused": scored.refused,
         "updates": updates_of(scored),
         "history": [[point[0], point[2]] for point in stats.history[::-every][::-1]],
-        **scores_of(stats),
+        **stats.scores(),
     }
 
 
@@ -179,7 +157,7 @@ def updates_of(scored: ScoredLearner) -> int:
     return int(learner.n_updates_) if learner.__sklearn_is_fitted__() else 0
 
 
-def look(live: ScoredLearner, labels: list[Any]) -> dict[str, Any]:
+def summary_of_weights(live: ScoredLearner, labels: list[Any]) -> dict[str, Any]:
     """Columns, weights and the certificate."""
     learner = live.learner
     if not learner.__sklearn_is_fitted__():
@@ -201,7 +179,7 @@ def certificate_of(learner: OnlineClassifier) -> dict[str, Any] | None:
         found = learner.certificate_
     except (AttributeError, ValueError):
         return None
-    return {name: finite(float(getattr(found, name))) for name in ("margin", "bound", "ratio")}
+    return {"margin": found.margin, "bound": found.bound, "ratio": found.ratio}
 
 
 def largest_weights(
@@ -226,28 +204,16 @@ def largest_weights(
 
 
 # ---------------------------------------------------------------------------------------- metrics
-COUNTERS = {
-    "events": "Events learned.",
-    "rows": "Rows learned.",
-    "mistakes": "Rows whose prediction just before they were learned was wrong.",
-    "answers": "Served predictions whose label has come.",
-    "wrong_answers": "Served predictions whose label has come and is another one.",
-    "updates": "Updates of the learner.",
-    "drift_alarms": "Drift alarms.",
-    "sequence": "The number of the last event.",
-}
-GAUGES = {
-    "answer_accuracy": "Share of right ones among served predictions whose label has come.",
-    "recent_answer_accuracy": "The same, of the last 1000 such predictions.",
-    "progressive_accuracy": "Share of right predictions made just before learning, of all rows.",
-    "recent_progressive_accuracy": "The same, of the last 1000 rows.",
-    "recent_loss": "Mean hinge loss just before learning, of the last 1000 rows.",
-    "waiting": "Predictions that wait for their labels.",
-    "queue": "Requests that wait to be written.",
-    "log_bytes": "Size of the log.",
-    "snapshot_sequence": "The last event in the last snapshot.",
-    "uptime_seconds": "Since the start.",
-}
+# Of a state, whose type describes them.
+COUNTERS = (
+    *("events", "rows", "mistakes", "answers", "wrong_answers", "updates"),
+    *("drift_alarms", "sequence"),
+)
+GAUGES = (
+    *("answer_accuracy", "recent_answer_accuracy", "progressive_accuracy"),
+    *("recent_progressive_accuracy", "recent_loss", "waiting", "queue", "log_bytes"),
+    *("snapshot_sequence", "uptime_seconds"),
+)
 
 
 def metrics(reports: dict[str, Report]) -> str:
@@ -260,14 +226,15 @@ def metrics(reports: dict[str, Report]) -> str:
     ) -> None:
         lines.extend((f"# HELP maxmargin_{name} {about}", f"# TYPE maxmargin_{name} {kind}"))
         for labels, value in samples:
-            if value is not None:
+            if value == value:  # not NaN
                 text = ",".join(f'{key}="{_escaped(each)}"' for key, each in labels.items())
                 lines.append(f"maxmargin_{name}{{{text}}} {value}")
 
-    for kind, end, named in (("counter", "_total", COUNTERS), ("gauge", "", GAUGES)):
-        for name, about in named.items():
+    fields = msgspec.json.schema_components([bodies.State])[1]["State"]["properties"]
+    for kind, end, names in (("counter", "_total", COUNTERS), ("gauge", "", GAUGES)):
+        for name in names:
             samples = [({"model": model}, state[name]) for model, state in states.items()]
-            add(name + end, kind, about, samples)
+            add(name + end, kind, fields[name]["description"], samples)
     healthy = [({"model": m}, int(each.service.is_healthy())) for m, each in reports.items()]
     add("up", "gauge", "Is the model ready, and can it write?", healthy)
     served = [

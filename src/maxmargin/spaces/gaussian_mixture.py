@@ -182,14 +182,20 @@ def new_mixture(classes: int, width: int, most: int, rho: float) -> Mixture:
 
 
 @Compiled
-def learn_mixture(rows, labels, order, rule, mixture):  # type: ignore[no-untyped-def]
-    """Present the rows ``order``, in that order; the number of mistakes."""
+def learn_mixture(rows, labels, order, rule, mixture, logs):  # type: ignore[no-untyped-def]
+    """Present the rows ``order``, in that order; the number of mistakes.
+
+    Put the log-densities of the classes before each is learned into ``logs``, unless it is empty.
+    """
     mistakes, state = 0, mixture.state
     for n in range(order.size):
         own = labels[order[n]]
         mixture.read(rows, order[n])
         mixture.weigh(rule.by_size)
         mistakes += mixture.winner() != own
+        if n < logs.shape[0]:
+            for c in range(logs.shape[1]):
+                logs[n, c] = mixture.outputs[c]
         error = mixture.lead(own, rule.normalised) < state[0].rho
         if error:
             state[0].errors += 1

@@ -1,7 +1,7 @@
-"""Addresses such as ``s3://bucket/rows.csv``, for fsspec, and what may go wrong at them.
+"""Addresses of fsspec such as ``s3://bucket/rows.csv``, and their errors.
 
-What stands before an @, behind a question mark or behind a # may be a credential: it is neither in
-names nor in messages.
+The parts before an @ and after a question mark or a # may be credentials: names and messages omit
+them.
 """
 
 from __future__ import annotations
@@ -24,27 +24,26 @@ ADDRESS = re.compile(r"([a-z][\w+.-]+::)*[a-z][\w+.-]+://", re.IGNORECASE)
 URL = re.compile(r"[a-z][\w+.-]+://[^\s'\"<>]+", re.IGNORECASE)
 PASSWORD = re.compile(r"[^@/]*:[^@]*@")
 ATTEMPTS, FIRST_PAUSE_SECONDS = 5, 0.2
-# What servers say of files that are not there, of those that are not for us, and, among the errors
-# that they blame on us, of such as may be over soon.
-NOT_FOUND, FORBIDDEN, SOON_OVER = (404, 410), (401, 403), (408, 425, 429)
-HOPELESS = (
+# Status codes; among client errors, the last ones may be transient.
+NOT_FOUND, FORBIDDEN, TRANSIENT = (404, 410), (401, 403), (408, 425, 429)
+PERMANENT = (
     *(FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError),
     *(ValueError, TypeError, LookupError, NotImplementedError, ImportError),
 )
 
 
 class Address:
-    """Where a file is, for fsspec."""
+    """The address of a file, for fsspec."""
 
     def __init__(self, text: str) -> None:
-        self.text = text  # as it was given
-        links = [_parted(link) for link in text.split("::")]
+        self.text = text
+        links = [_split(link) for link in text.split("::")]
         self.name = "::".join(name for name, _ in links)  # for messages, without credentials
         hidden = [secret for _, secrets in links for secret in secrets]
         self._secrets = {form for secret in hidden for form in (secret, unquote(secret)) if form}
 
     def file_system(self) -> tuple[Any, str]:
-        """Of fsspec, and what the file is called there."""
+        """The file system of fsspec, and the path of the file in it."""
         try:
             core = importlib.import_module("fsspec.core")
         except ModuleNotFoundError:
@@ -53,14 +52,14 @@ class Address:
             ) from None
         try:
             return self.tried(lambda: core.url_to_fs(self.text))
-        except ImportError as error:  # in which fsspec names the package
+        except ImportError as error:  # fsspec names the package
             hint = ": pip install 'maxmargin[remote]'" if "aiohttp" in str(error) else ""
             raise StreamError(f"{self.name}: {self.message_of(error)}{hint}") from None
 
     def tried(self, action: Callable[[], Result], at: int | None = None) -> Result:
-        """What comes of an action that changes nothing; tried again after troubles that pass.
+        """The result of an idempotent action, which is repeated after transient errors.
 
-        Errors have the name, and the byte ``at`` which was to be read.
+        Errors name the address, and the byte offset ``at``.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -71,13 +70,13 @@ class Address:
                 # For HTTP, fsspec raises FileNotFoundError whatever the cause is.
                 is_not_there = isinstance(error, FileNotFoundError)
                 cause = (is_not_there and error.__cause__) or error
-            # Raised here, errors have no cause whose message may have credentials.
-            if not _may_pass(cause):
+            # Raised outside of the handler: the message of a cause may contain credentials.
+            if not _is_transient(cause):
                 raise self._error(cause, at, self.message_of(cause))
             if attempt == ATTEMPTS:
                 raise self._error(cause, at, f"{self.message_of(cause)} (tried {ATTEMPTS} times)")
             time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
-        raise AssertionError("the last attempt gives or raises something")
+        raise AssertionError("the last attempt returns or raises")
 
     def _error(self, cause: BaseException, at: int | None, message: str) -> Exception:
         if at is not None:
@@ -107,33 +106,33 @@ def is_web(files: Any) -> bool:
 
 
 def shown(text: str) -> str:
-    """A text, and the addresses in it without credentials."""
+    """A text without the credentials of the addresses in it."""
     return URL.sub(lambda found: Address(found[0]).name, text)
 
 
 def without_credentials(place: str) -> str:
-    """A path, or an address as messages may have it."""
+    """A path, or an address without credentials."""
     return Address(place).name if is_address(place) else place
 
 
 def local_path(address: str) -> Path | None:
-    """What an address that begins with ``file:///`` stands for; None for any other."""
+    """The path of an address that begins with ``file:///``; None for other addresses."""
     scheme, _, path = address.partition("://")
     return Path(unquote(path)) if scheme.lower() == "file" and path.startswith("/") else None
 
 
-def _parted(link: str) -> tuple[str, list[str]]:
-    """A link of a chain without credentials, and what may be some."""
+def _split(link: str) -> tuple[str, list[str]]:
+    """A link of a chain without credentials, and the possible credentials."""
     scheme, is_complete, place = link.partition("://")
     if not is_complete:
         return link, []
-    place, *asked = re.split(r"[?#]", place, maxsplit=1)
-    # A password may have a slash in it, although it must not.
+    place, *queries = re.split(r"[?#]", place, maxsplit=1)
+    # Some passwords contain a slash, although it is not allowed.
     host_end = len(place) if PASSWORD.match(place) else len(place.partition("/")[0])
     user, is_there, _ = place[:host_end].rpartition("@")
-    name = f"{scheme}://{place[len(user) + len(is_there) :]}{'?...' if asked else ''}"
-    values = [value.partition("=")[2] for query in asked for value in query.split("&")]
-    return name, [user, user.partition(":")[2], *asked, *values]
+    name = f"{scheme}://{place[len(user) + len(is_there) :]}{'?...' if queries else ''}"
+    values = [value.partition("=")[2] for query in queries for value in query.split("&")]
+    return name, [user, user.partition(":")[2], *queries, *values]
 
 
 def _status(error: BaseException) -> int | None:
@@ -141,7 +140,7 @@ def _status(error: BaseException) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     if (status := _status(error)) is None:
-        return not isinstance(error, HOPELESS)
-    return not 400 <= status < 500 or status in SOON_OVER
+        return not isinstance(error, PERMANENT)
+    return not 400 <= status < 500 or status in TRANSIENT

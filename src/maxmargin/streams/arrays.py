@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 import zipfile
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -29,23 +30,71 @@ from maxmargin.streams.source import (
     sorted_labels,
 )
 
-# Of an entry of a CSR matrix: its value and its column.
-ENTRY_SIZE = 12
-# Of an array, so many pieces are looked at to know it again.
-IDENTITY_PIECES = 64
+ENTRY_SIZE = 12  # bytes of the value and the column of an entry
+IDENTITY_PIECES = 64  # of an array
 AT_ONCE = 2**16  # labels, and starts of rows
-# Of the record before a member: its length, and where it has the lengths of name and extra field.
+# Size of the header of a member of a zip file, and where it has the lengths of two further parts.
 LOCAL_HEADER, LENGTHS_AT = 30, 26
 WEIGHTS = ("weight", "sample_weight")
 
 
-class ArraySource(Source):
-    """Rows of an array or of a CSR matrix; blocks are views of it, or read from its file.
+class FileArray:
+    """An array in a file, whose rows are read when they are sliced.
 
-    A file is .npy, or .npz with arrays "X" and perhaps "y" and "weight" (or "sample_weight"), or
-    with a sparse matrix as `scipy.sparse.save_npz` writes it. What is not compressed is read block
-    by block. ``y`` and ``weight`` may be paths of files .npy, too.
+    A memory map would change with the file, and crash the process if the file is truncated.
     """
+
+    def __init__(
+        self, path: Path, offset: int, dtype: np.dtype, shape: tuple[int, ...], by_columns: bool
+    ) -> None:
+        self._path, self._offset, self._by_columns = path, offset, by_columns and len(shape) == 2
+        self.dtype, self.shape, self.ndim = dtype, shape, len(shape)
+        self.size, self.nbytes = math.prod(shape), math.prod(shape) * dtype.itemsize
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        begin, end, _ = rows.indices(self.shape[0])
+        count, row = max(end - begin, 0), self.shape[1:]
+        with open(self._path, "rb", buffering=0) as file:
+            if not self._by_columns:
+                return self._read(file, begin * math.prod(row), (count, *row))
+            columns = np.empty((row[0], count), self.dtype)
+            for k, column in enumerate(columns):
+                column[:] = self._read(file, k * self.shape[0] + begin, (count,))
+            return columns.T
+
+    def _read(self, file: Any, first: int, shape: tuple[int, ...]) -> np.ndarray:
+        """An array of items from the first one on."""
+        array = np.empty(shape, self.dtype)
+        file.seek(self._offset + first * self.dtype.itemsize)
+        left: Any = memoryview(array.reshape(-1).view(np.uint8).data)
+        while left and (count := file.readinto(left)):
+            left = left[count:]
+        if left:
+            raise StreamError(f"{self._path}: it ended {len(left):,} bytes too early.")
+        return array
+
+
+Values = np.ndarray | FileArray
+
+
+class CsrArrays(NamedTuple):
+    """The arrays of a CSR matrix."""
+
+    data: Values
+    indices: Values
+    indptr: Values
+    shape: tuple[int, int]
+
+
+class ArraySource(Source):
+    """Rows of an array or a CSR matrix; blocks are views of it, or read from its file.
+
+    A file is .npy, or .npz with "X" and perhaps "y" and "weight" (or "sample_weight"), or with a
+    sparse matrix of `scipy.sparse.save_npz`. What is not compressed is read block by block. ``y``
+    and ``weight`` may be paths of .npy files.
+    """
+
+    format = "numpy"
 
     def __init__(
         self, X: Any, *, y: Any = None, weight: Any = None, block_size: int = BLOCK_SIZE
@@ -53,80 +102,47 @@ class ArraySource(Source):
         check_block_size(block_size)
         self._block_size = block_size
         self._path = X if isinstance(X, Path) else None
-        self._maps = list[np.memmap]()
         self.name = f"<{type(X).__name__}>" if self._path is None else str(X)
         if self._path is not None:
-            X, y_inside, weight_inside = self._read(self._path)
+            X, y_inside, weight_inside = _read_file(self._path)
             y = y_inside if y is None else y
             weight = weight_inside if weight is None else weight
-        if isinstance(y, str | Path):
-            y = self._read(Path(y))[0]
-        if isinstance(weight, str | Path):
-            weight = self._read(Path(weight))[0]
-        self._X = X.tocsr() if sparse.issparse(X) else np.asanyarray(X)
-        self._y = None if y is None else np.asanyarray(y)
+        y, weight = (
+            _read_file(Path(each))[0] if isinstance(each, str | Path) else each
+            for each in (y, weight)
+        )
+        if sparse.issparse(X):
+            X = X.tocsr()
+            X = CsrArrays(X.data, X.indices, X.indptr, X.shape)
+        self._X: Values | CsrArrays = X if isinstance(X, CsrArrays) else _as_array(X)
+        self._y: Values | None = None if y is None else _as_array(y)
         self._check()
         rows = self._X.shape[0]
-        self._weight = None if weight is None else check_weight_array(weight, rows, self.name)
-        self.total = sum(part.nbytes for part in _arrays(self._X))
-
-    def _read(self, path: Path) -> tuple[Any, Any, Any]:
-        is_array = _is_array(path)
-        found: tuple[Any, Any, Any]
-        try:
-            if is_array:
-                found = np.load(path, mmap_mode="r", allow_pickle=False), None, None
-            else:
-                with Archive(path) as archive:
-                    found = archive.rows(), archive.labels(), archive.weights()
-        except MemoryError:
-            raise
-        except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
-            raise StreamError(f"{path}: {error}") from error
-        roots = (_root(part) for each in found if each is not None for part in _arrays(each))
-        self._maps += [root for root in roots if isinstance(root, np.memmap)]
-        return found
-
-    def _loaded(self, part: np.ndarray) -> np.ndarray:
-        """A part of an array: as it is, or read from the file that the array is in.
-
-        The memory that such an array is mapped to is not touched: it changes with the file, behind
-        the back of those who have checked it, and is gone if the file is truncated, which would end
-        the process.
-        """
-        root = _root(part)
-        if not any(root is each for each in self._maps):
-            return part
-        by_columns = part.ndim == 2 and not part.flags.c_contiguous
-        there = list(part.T) if by_columns else [part]
-        read = np.empty((len(there), *there[0].shape), part.dtype)
-        with open(root.filename, "rb", buffering=0) as file:
-            for piece, to in zip(there, read, strict=True):
-                file.seek(root.offset + _address(piece) - _address(root))
-                left: Any = memoryview(to.reshape(-1).view(np.uint8).data)
-                while left and (count := file.readinto(left)):
-                    left = left[count:]
-                if left:
-                    raise StreamError(f"{root.filename}: it ended {len(left):,} bytes too early.")
-        return read.T if by_columns else read[0]
+        self._weight: Values | None = None
+        if weight is not None:
+            self._weight = check_weight_array(_as_array(weight), rows, self.name)
+        parts = self._X[:3] if isinstance(self._X, CsrArrays) else (self._X,)
+        self.total = sum(part.nbytes for part in parts)
 
     def _check(self) -> None:
-        if self._X.ndim != 2:
-            raise StreamError(f"{self.name}: expected two dimensions, found {self._X.ndim}.")
-        if self._X.dtype.kind not in "fiub":
-            raise StreamError(f"{self.name}: expected numbers, found {self._X.dtype}.")
-        if self._y is not None and self._y.shape != self._X.shape[:1]:
+        X = self._X
+        values = X.data if isinstance(X, CsrArrays) else X
+        if len(X.shape) != 2:
+            raise StreamError(f"{self.name}: expected two dimensions, found {len(X.shape)}.")
+        if values.dtype.kind not in "fiub":
+            raise StreamError(f"{self.name}: expected numbers, found {values.dtype}.")
+        if self._y is not None and self._y.shape != X.shape[:1]:
             raise StreamError(
-                f"{self.name}: {self._X.shape[0]} rows, but labels of shape {self._y.shape}."
+                f"{self.name}: {X.shape[0]} rows, but labels of shape {self._y.shape}."
             )
-        if sparse.issparse(self._X):
+        if isinstance(X, CsrArrays):
             last = 0
-            sound = int(self._loaded(self._X.indptr[:1])[0]) == 0
-            for begin in range(0, self._X.indptr.size, AT_ONCE):
-                starts = self._loaded(self._X.indptr[begin : begin + AT_ONCE])
+            sound = X.indptr.shape == (X.shape[0] + 1,) and int(X.indptr[:1][0]) == 0
+            for begin in range(0, X.indptr.size, AT_ONCE):
+                starts = X.indptr[begin : begin + AT_ONCE]
                 sound = sound and int(starts[0]) >= last and not np.any(np.diff(starts) < 0)
                 last = int(starts[-1])
-            if not sound or last > self._X.data.size:
+            if not sound or last > min(X.data.size, X.indices.size):
                 raise StreamError(f"{self.name}: the rows of the sparse matrix are damaged.")
 
     def survey(self) -> Survey:
@@ -134,7 +150,7 @@ class ArraySource(Source):
         if self._y is not None:
             classes = sorted_labels(self._y[:0])
             for start in range(0, self._y.size, AT_ONCE):
-                labels = np.unique(self._loaded(self._y[start : start + AT_ONCE]))
+                labels = np.unique(self._y[start : start + AT_ONCE])
                 classes = sorted_labels(np.concatenate([classes, labels]) if start else labels)
         return Survey(classes, self._X.shape[1], self._X.shape[0])
 
@@ -144,38 +160,38 @@ class ArraySource(Source):
         while begin < rows:
             end = self._end(begin)
             X = self._rows(begin, end)
-            y = None if self._y is None else self._loaded(self._y[begin:end])
+            y = None if self._y is None else self._y[begin:end]
             weight = None
             if self._weight is not None:
-                weight = check_weights(self._loaded(self._weight[begin:end]), self.name, begin)
+                weight = check_weights(self._weight[begin:end], self.name, begin)
             done = int(self.total or 0) * end // rows
             yield Block(X, y, Position(end, end, 0), done, weight)
             begin = end
 
     def _end(self, begin: int) -> int:
         rows, width = self._X.shape
-        if not sparse.issparse(self._X):
-            return min(rows, begin + max(1, self._block_size // max(1, width * self._X.itemsize)))
+        if not isinstance(self._X, CsrArrays):
+            row = max(1, width * self._X.dtype.itemsize)
+            return min(rows, begin + max(1, self._block_size // row))
         most = self._block_size // ENTRY_SIZE
         # Rows without entries take memory as well.
-        starts = self._loaded(self._X.indptr[begin : begin + most + 1])
+        starts = self._X.indptr[begin : begin + most + 1]
         end = begin + int(np.searchsorted(starts, int(starts[0]) + most, side="right")) - 1
         return min(rows, max(begin + 1, end))
 
     def _rows(self, begin: int, end: int) -> Any:
-        if not sparse.issparse(self._X):
-            return _floats(self._loaded(self._X[begin:end]))
-        starts = self._loaded(self._X.indptr[begin : end + 1])
-        first, last = int(starts[0]), int(starts[-1])
-        values = _floats(self._loaded(self._X.data[first:last]))
-        columns = self._loaded(self._X.indices[first:last])
+        if not isinstance(self._X, CsrArrays):
+            return _floats(self._X[begin:end])
+        starts = self._X.indptr[begin : end + 1]
+        entries = slice(int(starts[0]), int(starts[-1]))
+        values, columns = _floats(self._X.data[entries]), self._X.indices[entries]
         shape = (end - begin, self._X.shape[1])
-        # Compiled code trusts columns.
+        # Compiled code does not check columns.
         if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
             raise StreamError(f"{self.name}: there is a column outside of the matrix.")
         block = sparse.csr_matrix(shape, dtype=values.dtype)
-        # Given to the constructor, views of large arrays would be copied.
-        block.data, block.indices, block.indptr = values, columns, starts - first
+        # The constructor would copy views of large arrays.
+        block.data, block.indices, block.indptr = values, columns, starts - starts[0]
         return block
 
     def identity(self) -> str:
@@ -186,15 +202,16 @@ class ArraySource(Source):
                 return rows
             beside = hashlib.sha256(rows.encode())
             if self._y is not None:
-                labels = self._loaded(self._y)
+                labels = self._y[:]
                 labels = labels.astype(str) if labels.dtype.kind == "O" else labels
                 beside.update(labels.tobytes())
             if self._weight is not None:
-                beside.update(b"weight" + self._loaded(self._weight).tobytes())
+                beside.update(b"weight" + self._weight[:].tobytes())
             return beside.hexdigest()
-        hashed = hashlib.sha256(f"{self._X.shape} {self._X.dtype}".encode())
-        rows, end = self._X.shape[0], 0
-        for begin in np.linspace(0, max(rows - 1, 0), IDENTITY_PIECES).astype(int).tolist():
+        values = self._X.data if isinstance(self._X, CsrArrays) else self._X
+        hashed = hashlib.sha256(f"{self._X.shape} {values.dtype}".encode())
+        count, end = self._X.shape[0], 0
+        for begin in np.linspace(0, max(count - 1, 0), IDENTITY_PIECES).astype(int).tolist():
             if begin >= end:
                 for block in islice(self.blocks(Position(begin, begin, 0)), 1):
                     hashed.update(content_of(block))
@@ -205,96 +222,82 @@ class ArraySource(Source):
         return {"format": "numpy"}
 
 
-class Archive:
-    """The arrays of a file .npz: rows "X" or a CSR matrix of scipy, labels "y" and weights."""
+def _read_file(path: Path) -> tuple[Any, Any, Any]:
+    """The rows, labels and weights in a file .npy or .npz."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+                file.seek(0)
+                return _array_in(file, path, 0), None, None
+        return _read_archive(path)
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
+        raise StreamError(f"{path}: {error}") from error
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._zip = zipfile.ZipFile(path)
-        self._members = {info.filename.removesuffix(".npy"): info for info in self._zip.infolist()}
 
-    def __enter__(self) -> Archive:
-        return self
+def _read_archive(path: Path) -> tuple[Any, Any, Any]:
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
 
-    def __exit__(self, *_: object) -> None:
-        self._zip.close()
+        def read(name: str) -> Any:
+            info = members[name]
+            with archive.open(info) as member:
+                if info.compress_type != zipfile.ZIP_STORED:
+                    return np.lib.format.read_array(member, allow_pickle=False)
+                return _array_in(member, path, _content_of(path, info))
 
-    def rows(self) -> Any:
-        if "X" in self._members:
-            return self._array("X")
-        if "format" not in self._members:
+        weights = [name for name in WEIGHTS if name in members]
+        if len(weights) > 1:
+            raise ValueError(f"there are two arrays of weights, {' and '.join(weights)}")
+        if "X" in members:
+            X = read("X")
+        elif "format" not in members:
             raise ValueError("there is neither an array X nor a sparse matrix in the file")
-        if self._array("format").item() != b"csr":
-            return sparse.load_npz(self._path).tocsr()
-        parts = (self._array("data"), self._array("indices"), self._array("indptr"))
-        shape = tuple(self._array("shape").tolist())
-        return sparse.csr_matrix(parts, shape=shape, copy=False)
-
-    def labels(self) -> np.ndarray | None:
-        return self._array("y") if "y" in self._members else None
-
-    def weights(self) -> np.ndarray | None:
-        names = [name for name in WEIGHTS if name in self._members]
-        if len(names) > 1:
-            raise ValueError(f"there are two arrays of weights, {' and '.join(names)}")
-        return self._array(names[0]) if names else None
-
-    def _array(self, name: str) -> np.ndarray:
-        info, format = self._members[name], np.lib.format
-        with self._zip.open(info) as member:
-            if info.compress_type != zipfile.ZIP_STORED:
-                return format.read_array(member, allow_pickle=False)
-            is_first = format.read_magic(member) == (1, 0)
-            read = format.read_array_header_1_0 if is_first else format.read_array_header_2_0
-            shape, by_columns, dtype = read(member)
-            header = member.tell()
-        if dtype.hasobject or 0 in shape or not shape:
-            with self._zip.open(info) as member:
-                return format.read_array(member, allow_pickle=False)
-        offset = self._offset(info) + header
-        array = np.memmap(self._path, dtype, "r", offset, shape[::-1] if by_columns else shape)
-        return array.T if by_columns else array
-
-    def _offset(self, info: zipfile.ZipInfo) -> int:
-        """Where the content of a member begins."""
-        with open(self._path, "rb") as file:
-            file.seek(info.header_offset + LENGTHS_AT)
-            name, extra = struct.unpack("<HH", file.read(4))
-        return info.header_offset + LOCAL_HEADER + name + extra
+        elif read("format").item() != b"csr":
+            X = sparse.load_npz(path).tocsr()
+        else:
+            rows, columns = (int(length) for length in read("shape")[:])
+            X = CsrArrays(read("data"), read("indices"), read("indptr"), (rows, columns))
+        return X, read("y") if "y" in members else None, read(weights[0]) if weights else None
 
 
-def _is_array(path: Path) -> bool:
-    """Is it a file .npy, and not .npz?"""
-    magic = np.lib.format.MAGIC_PREFIX
+def _content_of(path: Path, info: zipfile.ZipInfo) -> int:
+    """Where the content of a member begins."""
     with open(path, "rb") as file:
-        return file.read(len(magic)) == magic
+        file.seek(info.header_offset + LENGTHS_AT)
+        name, extra = struct.unpack("<HH", file.read(4))
+    return info.header_offset + LOCAL_HEADER + name + extra
 
 
-def _root(array: np.ndarray) -> Any:
-    """The array that one is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
+def _array_in(file: Any, path: Path, offset: int) -> Values:
+    """The array that begins here, ``offset`` bytes behind the beginning of the file at ``path``."""
+    format = np.lib.format
+    is_first = format.read_magic(file) == (1, 0)
+    read = format.read_array_header_1_0 if is_first else format.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
+    if offset + file.tell() + math.prod(shape) * dtype.itemsize > path.stat().st_size:
+        raise ValueError("it is shorter than its header says")
+    if not dtype.hasobject and 0 not in shape and shape:
+        return FileArray(path, offset + file.tell(), dtype, shape, by_columns)
+    file.seek(0)
+    return format.read_array(file, allow_pickle=False)
 
 
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
+def _as_array(values: Any) -> Any:
+    return values if isinstance(values, FileArray) else np.asanyarray(values)
 
 
 def _floats(values: np.ndarray) -> np.ndarray:
-    """As they are if they are of a type that is learned from, else as float64."""
+    """As float64, unless they can be learned from as they are."""
     kept = values.dtype in (np.float32, np.float64) and values.dtype.isnative
     return values if kept else values.astype(np.float64)
 
 
-def _arrays(X: Any) -> list[Any]:
-    """The arrays that an array or a CSR matrix is made of."""
-    return [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
-
-
 def content_of(block: Block) -> bytes:
-    """All values of a block, to know it again."""
-    parts = _arrays(block.X)
+    """All values of a block, to identify it."""
+    X = block.X
+    parts = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
     if block.y is not None:
         parts.append(np.asarray(block.y, np.str_) if block.y.dtype == object else block.y)
     if block.weight is not None:

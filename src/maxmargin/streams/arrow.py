@@ -1,4 +1,4 @@
-"""What all tables have in common: pyarrow, pieces of tables, and values of its columns."""
+"""Common parts of tables: pyarrow, pieces of tables, and values of columns."""
 
 from __future__ import annotations
 
@@ -12,33 +12,30 @@ from maxmargin.streams.option_errors import Message, Option
 from maxmargin.streams.source import StreamError
 
 KINDS = ("number", "boolean", "text")
-WEIGHT = "weight"  # of the column with the weights of the rows, which are numbers
-WRITTEN = "written"  # of numbers in text, with more than digits, or in columns of numbers
+WEIGHT = "weight"  # the kind of a column of sample weights
+WRITTEN = "written"  # the kind of a column of numbers, perhaps in text with more than digits
 NOWHERE = -1
-# Labels of a block are an array of strings, each as wide as the longest.
+# Labels of a block are an array of strings, all as wide as the longest.
 LONGEST_LABEL = 256
-# From here on two whole numbers may be the same in double precision.
+# From here on, integers are not exact in double precision.
 LARGEST_WHOLE = 2.0**53
-# Of a column of a block, in bytes.
-LARGEST_TEXT = 2**30
+LARGEST_TEXT = 2**30  # of a column of a block, in bytes
 
 
 class Piece(NamedTuple):
-    """Rows of a table that were read together."""
+    """Some rows of a table."""
 
     table: Any  # pyarrow.Table
-    end: int  # where the piece ends, in the reader's unit
+    end: int  # where the piece ends, in the unit of the reader
     line: int  # number of lines read so far, 0 where there are no lines
-    done: int  # bytes read so far, as they lie on the disk
-    # Rows left out because they could not be read, by their numbers among all of the piece.
-    lost: Sequence[int]
-    place: Callable[[int], str]  # says where row i of the table is, for messages
-    # What is wrong with the row behind the table, where reading has to end.
-    error: StreamError | None = None
+    done: int  # bytes read so far, as stored on disk
+    lost: Sequence[int]  # indices of skipped rows, among all rows of the piece
+    place: Callable[[int], str]  # the place of row i of the table, for messages
+    error: StreamError | None = None  # of the row after the table, which ends reading
 
 
 def arrow(module: str = "pyarrow") -> Any:
-    """pyarrow or a module of it, which is loaded only where a table is read."""
+    """pyarrow or a module of it, imported only where a table is read."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
@@ -48,12 +45,12 @@ def arrow(module: str = "pyarrow") -> Any:
 
 
 def place_behind(rows: int) -> Callable[[int], str]:
-    """Names row i of a piece with so many rows before it."""
+    """Describes row i of a piece that has so many rows before it."""
     return lambda row: f"row {rows + row + 1}"
 
 
 def kind_of(column_type: Any) -> str | None:
-    """The kind of a column by its Arrow type; None for dates, lists and other things."""
+    """The kind of a column by its Arrow type; None for dates, lists and other types."""
     types = arrow("pyarrow.types")
     if types.is_boolean(column_type):
         return "boolean"
@@ -75,7 +72,7 @@ def is_string(column_type: Any) -> bool:
 
 
 def numbers_of(column: Any) -> np.ndarray:
-    """A column as numbers, with NaN for what is missing."""
+    """A column as numbers, NaN where they are missing."""
     pa = arrow()
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
@@ -87,7 +84,7 @@ def numbers_of(column: Any) -> np.ndarray:
 
 
 def coded(column: Any) -> tuple[np.ndarray, list[str]]:
-    """Text as numbers of its distinct values; the next number stands for what is missing."""
+    """Text as codes of its distinct values, and these; the next code means a missing value."""
     if arrow().types.is_dictionary(column.type):
         return _recoded(column)
     encoded = as_text(column).combine_chunks().dictionary_encode()
@@ -96,7 +93,7 @@ def coded(column: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def _recoded(column: Any) -> tuple[np.ndarray, list[str]]:
-    """The same for codes of another order: each value that occurs is looked at once."""
+    """The same for a column of codes, which are renumbered."""
     known: dict[str, int] = {}
     parts = [np.empty(0, np.int64)]
     for chunk in column.chunks:
@@ -112,7 +109,7 @@ def _recoded(column: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def as_text(column: Any) -> Any:
-    """Text, written out; of a few long values that occur very often that may be too much."""
+    """A column as text; raises if frequent long values would take too much memory."""
     pa, pc = arrow(), arrow("pyarrow.compute")
     if pa.types.is_dictionary(column.type):
         if pa.types.is_string(column.type.value_type):
@@ -130,7 +127,7 @@ def as_text(column: Any) -> Any:
 def labels_of(
     column: Any, kind: str, na_values: Collection[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A column as labels, and which of them cannot be used; see `label_trouble`."""
+    """A column as labels, and which of them are invalid; see `label_trouble`."""
     if kind == "text":
         codes, texts = coded(column)
         stripped = [text.strip() for text in texts]
@@ -147,7 +144,7 @@ def labels_of(
 
 
 def label_trouble(column: Any, kind: str) -> Message:
-    """Why the label in a column of one row cannot be used."""
+    """Why the label in a column of one row is invalid."""
     if kind == "text":
         letters = len((as_text(column)[0].as_py() or "").strip())
         if letters > LONGEST_LABEL:

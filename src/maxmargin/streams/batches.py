@@ -1,7 +1,7 @@
-"""Rows that others hand over as Arrow record batches, without copies.
+"""Rows from providers of Arrow record batches, without copies.
 
-Whatever has ``__arrow_c_stream__`` (relations of DuckDB, results of ADBC, readers of pyarrow), lazy
-frames of polars, and datasets of pyarrow and of Hugging Face.
+These are objects with ``__arrow_c_stream__`` (relations of DuckDB, results of ADBC, readers of
+pyarrow), lazy frames of polars, and datasets of pyarrow and Hugging Face.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from maxmargin.streams.arrow import arrow
 from maxmargin.streams.columnar import even
 from maxmargin.streams.source import StreamError
 
-# Rows at a time, where they are asked for, and those by which a source is known again.
+# Rows per batch, where they can be chosen, and rows that identify a source.
 ROWS_AT_ONCE, ROWS_KNOWN = 2**14, 100
-# A source with one of these is a table, which gives its rows as often as it is asked.
+# Attributes of tables, which can be read repeatedly.
 OF_TABLES = ("collect_batches", "scanner", "columns", "column_names")
 
 
 class Batches:
-    """Record batches, one after another.
+    """Record batches of a source that `gives_batches`.
 
-    A table gives them again and again. A bare stream gives them once: its first batch is kept for
-    looks at the first rows. See `gives_batches`.
+    Tables can be read repeatedly. A bare stream is read once: its first batch is kept.
     """
 
     total: int | None = None
@@ -42,14 +41,14 @@ class Batches:
         for row in first.slice(0, ROWS_KNOWN).to_pylist():
             hashed.update(repr(row).encode())
         self._known = hashed.hexdigest()
-        # Of a stream: its first batch, and the others.
+        # The first batch of a stream, and the others.
         self._begun = None if self.repeatable else (first, batches)
 
     def schema(self) -> Any:
         return self._schema
 
     def rows(self) -> None:
-        """To know it, all batches would have to be read."""
+        """Unknown without reading all batches."""
 
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
         for batches, skip in self._parts(columns, first):
@@ -58,10 +57,10 @@ class Batches:
                 yield table, 0.0
 
     def _parts(self, columns: list[str], first: int) -> Iterator[tuple[Iterable[Any], int]]:
-        """What to read one after another, and how many rows to pass over in each."""
+        """Batches to read one after another, and how many rows to skip in each."""
         if self._begun is None:
             yield _batches(self._source, columns, first)
-        else:  # a look at the first rows takes no batch but the first
+        else:  # whoever reads only the first rows takes no other batch
             held, rest = self._begun
             yield [held], first
             yield rest, max(0, first - held.num_rows)
@@ -83,7 +82,7 @@ def _is_of_hugging_face(source: Any) -> bool:
 def _batches(
     source: Any, columns: list[str] | None = None, first: int = 0
 ) -> tuple[Iterable[Any], int]:
-    """Batches with these columns, perhaps among others, and the rows before ``first`` in them."""
+    """Batches with at least these columns, and how many rows to skip up to row ``first``."""
     if _is_of_hugging_face(source):
         source = source.skip(first) if first else source
         rows = source.with_format("arrow")

@@ -1,7 +1,6 @@
-"""Kinds of columns of a table, and what each makes of its values.
+"""Kinds of columns of a table, and how each encodes its values.
 
-This is the part of a recipe that knows nothing of other rows: it may run ahead of learning, in
-another thread, and in any order.
+This part of a recipe depends on single rows: it may run ahead of learning, in other threads.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from maxmargin.streams.csv_text import FALSE, MISSING, TRUE
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
 
-# Squares of larger numbers, and their sums, might be infinite.
+# Sums of squares of larger numbers may overflow.
 LARGEST_NUMBER = 1e100
-# A zone by its distance from UTC.
+# A time zone as an offset from UTC.
 OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)")
-# Around the digits of amounts: blanks, signs of currencies and of percent.
+# Around the digits of amounts: blanks, currencies and percent signs.
 BLANK = r"[\s\x{00a0}\x{202f}]"
 UNIT = r"([$€£¥₹%]|USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|CNY|INR|SEK|NOK|DKK|PLN)"
 BARE = (
@@ -44,7 +43,7 @@ BARE = (
     (rf"^\({BLANK}*(.*?){BLANK}*\)$", r"-\1"),
     (rf"^([+-]){BLANK}+", r"\1"),
 )
-# With separators of thousands only where thousands begin.
+# Thousands separators must be at thousands.
 SEPARATOR = r"[,'\s\x{00a0}\x{202f}]"
 DIGITS = rf"^[+-]?((\d+|\d{{1,3}}({SEPARATOR}\d{{3}})+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 NOT_A_NUMBER = r"(?i)^[+-]?nan$"
@@ -52,31 +51,31 @@ YES, NO = (*TRUE, "1"), (*FALSE, "0")
 WORD = re.compile(r"(?u)\b\w\w+\b")
 SECONDS_A_DAY = 86_400
 PARTS_OF_SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-# A day that its month does not have is read as one of these, of the next month.
+# Invalid dates such as 30 February are parsed as one of the first days of the next month.
 DAYS_TOO_LATE = 3
 DATE_PARTS = {"month": 12, "weekday": 7, "hour": 24}
 TIME = re.compile(r"%[HIMSpTR]")
-# With a time behind the date, or none; fractions of seconds and zones are left out.
+# With or without a time; fractions of seconds and zones are ignored.
 ISO_FORMAT = "%Y-%m-%d"
 
 
 class Values(NamedTuple):
-    """What a column says of each row."""
+    """The encoded values of a column."""
 
-    missing: np.ndarray | None  # None if it has not been looked for, see `looked_at`
-    numbers: np.ndarray | None = None  # with NaN for what is missing
-    # Columns of entries 1, counted within those of this column; `NOWHERE` where there is none.
+    missing: np.ndarray | None  # None if it is not known yet, see `checked`
+    numbers: np.ndarray | None = None  # with NaN for missing values
+    # Features with the value 1, within those of this column; `NOWHERE` for none.
     places: Sequence[np.ndarray] = ()
-    # Numbers of distinct values in the order in which they appear, and the values; the next number
-    # stands for what is missing.
+    # Codes of the distinct values in order of appearance, and the values; the next code means a
+    # missing value.
     codes: np.ndarray | None = None
     texts: Sequence[str] = ()
     # Values, hashed columns and starts of a CSR matrix.
     words: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-    bad: np.ndarray | None = None  # rows with a value that is not of the kind
+    bad: np.ndarray | None = None  # rows with an invalid value
 
-    def looked_at(self) -> Values:
-        """The same, where it is known which numbers are missing or too large."""
+    def checked(self) -> Values:
+        """The same, with missing and too large numbers marked."""
         if self.missing is not None or self.numbers is None:
             return self
         large = np.abs(self.numbers) > LARGEST_NUMBER
@@ -90,11 +89,10 @@ class Column(abc.ABC):
     ----------
     name : str
     kind : str
-        What it is for.
     has_number, is_scaled : bool
-        Is there a number in each row, and is it standardised?
+        Whether a row has a number, and whether it is standardized.
     parts : dict of int
-        Groups of features of which a row has one at most: their names and sizes.
+        Names and sizes of groups of features of which a row has at most one.
     """
 
     name: str
@@ -107,12 +105,12 @@ class Column(abc.ABC):
         return {}
 
     def input_kind(self) -> str:
-        """The kind as which readers of CSV and dicts give it."""
+        """The kind as which CSV and dicts are read."""
         return "text"
 
     @abc.abstractmethod
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
-        """What its values say, each by itself; ``na`` are texts that stand for missing values."""
+        """Encode values; ``na`` are the spellings of missing ones."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +118,8 @@ class Number(Column):
     """Numbers, also those written as ``$1,234.50``, ``12 %`` or ``(3.10)`` (which is negative)."""
 
     name: str
-    decimal: str = "."  # in text; the other one separates thousands
-    written: bool = False  # has CSV to hand over text, because there is more in it than digits?
+    decimal: str = "."  # in text; the other sign separates thousands
+    written: bool = False  # must CSV be read as text, because of currencies or separators?
 
     kind: ClassVar[str] = "number"
     has_number: ClassVar[bool] = True
@@ -162,11 +160,11 @@ class Boolean(Column):
 
 @dataclass(frozen=True)
 class Category(Column):
-    """Values that each get a column when they are first met, or the one that a hash gives."""
+    """Values with features in order of appearance, or determined by a hash."""
 
     name: str
-    capacity: int  # the number of values that get columns
-    hashed: bool = False  # is it a hash of the column's name and the value?
+    capacity: int  # the number of values that have features
+    hashed: bool = False
 
     kind: ClassVar[str] = "category"
 
@@ -177,7 +175,7 @@ class Category(Column):
 
 @dataclass(frozen=True)
 class Text(Column):
-    """Sentences: words, hashed; each row has length 1."""
+    """Sentences: hashed words, scaled to norm 1."""
 
     name: str
     bits: int
@@ -217,13 +215,11 @@ class Text(Column):
 
 @dataclass(frozen=True)
 class Date(Column):
-    """Dates: their age in days, as a number, and month, day of the week and hour."""
+    """Dates: the age in days as a number, and month, day of the week and hour."""
 
     name: str
-    # Of text, as `time.strptime` has it; the usual one, which may have a time behind the day, is
-    # understood as well.
-    format: str = ISO_FORMAT
-    has_time: bool = False  # is the hour of interest?
+    format: str = ISO_FORMAT  # of text, as in `time.strptime`; ISO dates are read as well
+    has_time: bool = False
 
     kind: ClassVar[str] = "date"
     has_number: ClassVar[bool] = True
@@ -234,7 +230,7 @@ class Date(Column):
         return DATE_PARTS if self.has_time else {**DATE_PARTS, "hour": 0}
 
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
-        if is_text(column):  # days are few: each is read once
+        if is_text(column):  # there are few distinct days
             rows, texts = coded(column)
             each = dates_of(arrow().array([*texts, None], arrow().string()), self.format, na)
             times, missing = each[0][rows], each[1][rows]
@@ -257,7 +253,7 @@ class Date(Column):
 def hashed_place(text: str, bits: int, seed: int) -> int:
     """The column of ``text`` among ``2**bits``.
 
-    For "name=value" it is that of scikit-learn's ``FeatureHasher(2**bits, alternate_sign=False)``:
+    It is that of scikit-learn's ``FeatureHasher(2**bits, alternate_sign=False)`` for "name=value":
     MurmurHash3 of the text in UTF-8, here with a seed.
     """
     return abs(murmurhash3_32(text.encode(), seed)) & (2**bits - 1)
@@ -265,7 +261,7 @@ def hashed_place(text: str, bits: int, seed: int) -> int:
 
 @contextmanager
 def naming(name: str, column: Any) -> Iterator[None]:
-    """What pyarrow says of the values of a column, with its name."""
+    """Errors of pyarrow about the values of a column, with its name."""
     try:
         yield
     except MemoryError:
@@ -279,13 +275,13 @@ def naming(name: str, column: Any) -> Iterator[None]:
 
 
 def values_of(each: Column, table: Any, na: Sequence[str] = MISSING) -> Values:
-    """What a column of a table says."""
+    """The encoded values of a column of a table."""
     with naming(each.name, column := table[each.name]):
         return each.read(decoded(column), na)
 
 
 def decoded(column: Any) -> Any:
-    """The values themselves, where there are numbers of them (but of text, which is read so)."""
+    """The values of a column of codes, unless they are text."""
     is_coded = arrow("pyarrow.types").is_dictionary(column.type) and not is_text(column)
     return column.cast(column.type.value_type) if is_coded else column
 
@@ -298,13 +294,13 @@ def _numbers(column: Any) -> np.ndarray:
 
 def is_text(column: Any) -> bool:
     types, kind = arrow("pyarrow.types"), column.type
-    if types.is_primitive(kind):  # numbers, nearly always, and quick to see
+    if types.is_primitive(kind):  # the common case, tested quickly
         return False
     return is_string(kind.value_type if types.is_dictionary(kind) else kind)
 
 
 def _words_of(column: Any, na: Collection[str]) -> tuple[np.ndarray, list[str]]:
-    """Codes and values without blanks around them; what is written for nothing is missing."""
+    """Codes and values without surrounding blanks and missing values."""
     (codes, texts), na = coded(column), frozenset(na)
     if not any(text in na or text != text.strip() for text in texts):
         return codes, texts
@@ -319,7 +315,7 @@ def _words_of(column: Any, na: Collection[str]) -> tuple[np.ndarray, list[str]]:
 def written_numbers(
     column: Any, decimal: str, na: Sequence[str] = MISSING
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Text as numbers, NaN where there are none, and which of them are something else."""
+    """Text as numbers, NaN where they are missing, and which values are invalid."""
     pa, pc = arrow(), arrow("pyarrow.compute")
     texts = pc.utf8_trim_whitespace(as_text(column).combine_chunks())
     missing = _is_missing(texts, na)
@@ -340,10 +336,7 @@ def written_numbers(
 def dates_of(
     column: Any, format: str, na: Sequence[str] = MISSING
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Whole seconds since 1970, which of them are missing, and which are not dates.
-
-    Zones and fractions of seconds are left out: what counts is what a clock has shown there.
-    """
+    """Seconds since 1970 in local time, which dates are missing, and which are invalid."""
     pa, pc, types = arrow(), arrow("pyarrow.compute"), arrow("pyarrow.types")
     kind = column.type
     if types.is_integer(kind) or types.is_floating(kind):  # such as 20201231
@@ -354,14 +347,14 @@ def dates_of(
         if not types.is_timestamp(kind):
             column = column.cast(pa.timestamp("s"), safe=False)
         elif kind.tz is not None:
-            column = _on_the_clock(column)
+            column = _local_times(column)
         times = _chunk(column)
         missing = times.is_null().to_numpy(zero_copy_only=False)
         return _whole(times) // PARTS_OF_SECONDS[times.type.unit], missing, None
     texts = pc.utf8_trim_whitespace(_chunk(as_text(column)))
     missing = _is_missing(texts, na)
     if format == ISO_FORMAT:
-        times, fine = _usual_dates(texts)
+        times, fine = _iso_dates(texts)
         return times, missing, ~fine & ~missing
     found = pc.strptime(texts, format=format, unit="s", error_is_null=True)
     times, fine = _whole(found), found.is_valid().to_numpy(zero_copy_only=False)
@@ -373,13 +366,13 @@ def dates_of(
             fine[k] = False
     bad = ~fine & ~missing
     if bad.any():
-        usual, are_usual = _usual_dates(texts)
-        times, bad = np.where(bad & are_usual, usual, times), bad & ~are_usual
+        iso, are_iso = _iso_dates(texts)
+        times, bad = np.where(bad & are_iso, iso, times), bad & ~are_iso
     return times, missing, bad
 
 
-def _on_the_clock(column: Any) -> Any:
-    """Times in their zone, which pyarrow before version 22 knows by names like Europe/Rome only."""
+def _local_times(column: Any) -> Any:
+    """Local times; pyarrow before version 22 has none for zones given as offsets."""
     pa, pc, kind = arrow(), arrow("pyarrow.compute"), column.type
     offset = OFFSET.fullmatch(kind.tz)
     if offset is None:
@@ -389,12 +382,12 @@ def _on_the_clock(column: Any) -> Any:
     return pc.add(column.cast(pa.timestamp(kind.unit)), ahead)
 
 
-def _usual_dates(texts: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds since 1970 of dates in the usual format, and which ones are in it."""
+def _iso_dates(texts: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds since 1970 of ISO dates, and which values are valid."""
     pc, format = arrow("pyarrow.compute"), "%Y-%m-%d %H:%M:%S"
     texts = _with_times(texts)
     times = pc.strptime(texts, format=format, unit="s", error_is_null=True)
-    # The 30th of February would be the 1st of March.
+    # 30 February would be read as 1 March.
     fine = pc.equal(pc.strftime(times, format=format), texts).fill_null(False)
     return _whole(times), fine.to_numpy(zero_copy_only=False)
 

@@ -1,10 +1,11 @@
-"""Columns of Parquet and Arrow files and of streams, read a few columns and rows at a time."""
+"""Columns of Parquet and Arrow files and of streams, read in blocks of rows."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Protocol
 
 from maxmargin.streams.addresses import shown
@@ -13,36 +14,36 @@ from maxmargin.streams.files import LocalFile, Stored
 from maxmargin.streams.source import Position, StreamError
 
 NUMBER_SIZE = 8
-# Of a column of Parquet: pages are read one after another instead of a row group at once.
+# Of a column of Parquet, whose pages are read one by one instead of a row group at once.
 BUFFER_SIZE = 2**18
-# For metadata at the end of a file, little of it is read at a time.
-A_LITTLE = 64
+# Makes reads of metadata at the end of a file short, see `Stored.open`.
+METADATA = 64
 
 
 class Columnar(Protocol):
-    """What has columns with types, and rows in an order."""
+    """Ordered rows in columns with types."""
 
     name: str  # for messages
-    total: int | None  # bytes in all, if that is known
-    repeatable: bool  # can it be read more than once?
+    total: int | None  # size in bytes, if known
+    repeatable: bool  # whether it can be read more than once
 
     def schema(self) -> Any:
-        """That of pyarrow."""
+        """The schema of pyarrow."""
 
     def rows(self) -> int | None:
-        """Their number, if it is known without reading them."""
+        """The number of rows, if it is known without reading them."""
 
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
-        """Rows from ``first`` on, so many at a time, and the share of all that was read so far."""
+        """Tables of ``rows`` rows from row ``first`` on, and the share of all that is read."""
 
     def identity(self) -> str:
         """See `Source.identity`."""
 
 
 class ColumnarReader:
-    """Tables from what is columnar; a position is a number of rows.
+    """Tables from a `Columnar`; a position is a number of rows.
 
-    ``block_size`` is in bytes, with eight bytes for each value.
+    ``block_size`` is in bytes, eight for each value.
     """
 
     def __init__(self, source: Columnar, *, block_size: int) -> None:
@@ -58,7 +59,7 @@ class ColumnarReader:
             raise StreamError(f"{self.name}: there are {times} columns {name!r}.")
 
     def kinds(self) -> dict[str, str | None]:
-        """The columns, and what kind they are."""
+        """The columns and their kinds."""
         return {field.name: kind_of(field.type) for field in self._schema}
 
     def pieces(self, start: Position, kinds: Mapping[str, str]) -> Generator[Piece, None, None]:
@@ -66,7 +67,7 @@ class ColumnarReader:
         row = start.offset
         with as_stream_errors(self.name):
             for table, share in self._source.tables(list(kinds), row, rows):
-                table.validate(full=True)  # a damaged file may point anywhere
+                table.validate(full=True)  # offsets in a damaged file may be invalid
                 place = place_behind(row)
                 row += table.num_rows
                 yield Piece(table, row, 0, int(share * (self.total or 0)), (), place)
@@ -79,7 +80,7 @@ class ColumnarReader:
 
 
 class ColumnarFile:
-    """What Parquet and Arrow files have in common."""
+    """Common parts of Parquet and Arrow files."""
 
     repeatable = True
 
@@ -89,7 +90,7 @@ class ColumnarFile:
 
     @contextmanager
     def _opened(self, at_once: int) -> Iterator[Any]:
-        """The file, for pyarrow, read in so many places in turns."""
+        """The file for pyarrow, which reads alternately at so many places."""
         if isinstance(self._file, LocalFile):
             with arrow().OSFile(str(self._file.path)) as file:
                 yield file
@@ -104,26 +105,21 @@ class ColumnarFile:
 class ParquetFile(ColumnarFile):
     """Row groups of a Parquet file."""
 
-    def __init__(self, file: Stored) -> None:
-        super().__init__(file)
-        self._known: Any = None  # what stands at the end of the file
-
+    @cached_property
     def _metadata(self) -> Any:
-        if self._known is None:
-            with self._opened(A_LITTLE) as file:
-                self._known = arrow("pyarrow.parquet").read_metadata(file)
-        return self._known
+        with self._opened(METADATA) as file:
+            return arrow("pyarrow.parquet").read_metadata(file)
 
     def schema(self) -> Any:
-        return self._metadata().schema.to_arrow_schema()
+        return self._metadata.schema.to_arrow_schema()
 
     def rows(self) -> int:
-        return self._metadata().num_rows
+        return self._metadata.num_rows
 
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
-        metadata, read = self._metadata(), first
+        metadata, read = self._metadata, first
         how = {"metadata": metadata, "pre_buffer": False, "buffer_size": BUFFER_SIZE}
-        # Written out, a small file may be very large: values come as numbers in a dictionary.
+        # A small file may contain very much text: values remain codes in a dictionary.
         is_text = arrow("pyarrow.types").is_string
         how["read_dictionary"] = [field.name for field in self.schema() if is_text(field.type)]
         with self._opened(len(columns) + 1) as opened:
@@ -142,11 +138,11 @@ class ArrowFile(ColumnarFile):
     """Record batches of an Arrow file."""
 
     def schema(self) -> Any:
-        with self._opened(A_LITTLE) as file:
+        with self._opened(METADATA) as file:
             return arrow("pyarrow.ipc").open_file(file).schema
 
     def rows(self) -> None:
-        """To know it, all batches would have to be read."""
+        """Unknown without reading all batches."""
 
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
         ipc = arrow("pyarrow.ipc")
@@ -162,7 +158,7 @@ class ArrowFile(ColumnarFile):
 
 
 def even(batches: Iterable[Any], skip: int, rows: int) -> Iterator[Any]:
-    """The rows behind the first ``skip`` of record batches, ``rows`` at a time."""
+    """Tables of ``rows`` rows from record batches, without the first ``skip`` rows."""
     pa = arrow()
     held: list[Any] = []
     count = 0
@@ -181,7 +177,7 @@ def even(batches: Iterable[Any], skip: int, rows: int) -> Iterator[Any]:
 
 @contextmanager
 def as_stream_errors(name: str) -> Iterator[None]:
-    """What pyarrow says of a damaged file, with the name of the file."""
+    """Errors of pyarrow about a damaged file, with its name."""
     try:
         yield
     except MemoryError:

@@ -1,4 +1,4 @@
-"""Files as they are, whatever they were compressed with."""
+"""Decompression of files, by their first bytes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from typing import Any, BinaryIO
 
 from maxmargin.streams.source import StreamError
 
-# Of zstd, so much is decompressed at a time: each 4 bytes may become 128 kB.
+# zstd is decompressed in small pieces, since 4 bytes may become 128 kB.
 ZSTD_PIECE = 2**9
-# The longest beginning by which a compressed file is known.
-HEAD = 6
+LONGEST_MAGIC = 6
 
 
 class ZstdFrames:
-    """What the frames of a zstd file hold; one that is cut short is an error."""
+    """The content of a zstd file; a truncated frame is an error."""
 
     def __init__(self, file: Any, decompressor: Any) -> None:
         self._file = file
@@ -46,11 +45,11 @@ class ZstdFrames:
         return part
 
     def close(self) -> None:
-        """Nothing to do: the file is its owner's."""
+        """The file is closed by its owner."""
 
 
 def _open_zstd(file: Any) -> Any:
-    """With the standard library of Python 3.14 and later, or with the package zstandard."""
+    """With the standard library from Python 3.14 on, or with the package zstandard."""
     try:
         return importlib.import_module("compression.zstd").open(file)
     except ModuleNotFoundError:
@@ -65,7 +64,7 @@ def _open_zstd(file: Any) -> Any:
 
 
 def _means_damage(error: Exception) -> bool:
-    """Is it what was compressed that cannot be read, and not the disk?"""
+    """Whether the compressed content is damaged, rather than the disk."""
     if isinstance(error, OSError):  # bzip2 raises it without a number
         return error.errno is None
     is_of_zstd = type(error).__module__.split(".")[0] in ("zstandard", "zstd", "compression")
@@ -73,26 +72,23 @@ def _means_damage(error: Exception) -> bool:
 
 
 class Inflated:
-    """gzip, in larger steps than those of Python's own reader.
-
-    That one takes 8 kB at a time, and may wait for other threads after each.
-    """
+    """gzip in large steps: Python's reader takes 8 kB and may then wait for other threads."""
 
     STEP = 2**20
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._input = b""
-        self._member: Any = None  # the one that is being read
+        self._member: Any = None  # being read
 
     def read(self, size: int) -> bytes:
-        """Some of the next ``size`` bytes; none at the end."""
+        """At most ``size`` bytes; none at the end."""
         while True:
             self._input = self._input or self._file.read(self.STEP)
             if not self._input:
                 break
             if self._member is None:
-                self._input = self._input.lstrip(b"\0")  # what fills up the last block of a tape
+                self._input = self._input.lstrip(b"\0")  # padding of tapes
                 self._member = zlib.decompressobj(wbits=31) if self._input else None
                 continue
             text = self._member.decompress(self._input, size)
@@ -109,7 +105,7 @@ class Inflated:
         self._file.close()
 
 
-# By the bytes that such files begin with.
+# By the first bytes of files.
 OPENERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": Inflated,
     b"BZh": bz2.BZ2File,
@@ -120,17 +116,17 @@ SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 
 def opener_of(head: bytes) -> Callable[[Any], Any] | None:
-    """What to open a file with that begins with ``head``; None if it is not compressed."""
+    """How to open a file that begins with ``head``; None if it is not compressed."""
     return next((each for magic, each in OPENERS.items() if head.startswith(magic)), None)
 
 
 def plain_suffix(path: PurePath) -> str:
-    """The suffix of a file's name, without that of a compression."""
+    """The suffix of a file name, without that of a compression."""
     return path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
 
 
 class Raw:
-    """A file from front to back, a pipe too, whose first bytes may be looked at."""
+    """A file or a pipe that is read sequentially, and whose first bytes can be peeked at."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -138,7 +134,7 @@ class Raw:
         self.done = 0  # bytes read so far
 
     def look(self, size: int) -> bytes:
-        """The first ``size`` bytes, which `read` gives as well."""
+        """The first ``size`` bytes, which `read` returns as well."""
         while len(self._head) < size:
             more = self._file.read(size - len(self._head))
             if not more:
@@ -154,7 +150,7 @@ class Raw:
         return part
 
     def readinto(self, buffer: memoryview) -> int:
-        """Put the next bytes into ``buffer``, some of them at least; how many, none at the end."""
+        """Read some bytes into ``buffer``; returns their number, 0 at the end."""
         if self._head or not hasattr(self._file, "readinto"):
             part = self.read(len(buffer))
             buffer[: len(part)] = part
@@ -176,12 +172,12 @@ class Raw:
 
 
 class Bytes:
-    """The content of a binary file from front to back, decompressed; ``name`` is for messages."""
+    """The decompressed content of a binary file; ``name`` is for messages."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._raw = Raw(file)
         self._name = name
-        opener = opener_of(self._raw.look(HEAD))
+        opener = opener_of(self._raw.look(LONGEST_MAGIC))
         self._file = self._raw if opener is None else opener(self._raw)
         self._plain = opener is None
         self._read = 0
@@ -206,7 +202,7 @@ class Bytes:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fill ``buffer`` with the next bytes; how many there are, fewer only at the end."""
+        """Fill ``buffer``; returns the number of bytes, fewer only at the end."""
         if not self._plain:
             part = self.read(len(buffer))
             buffer[: len(part)] = part
@@ -218,7 +214,7 @@ class Bytes:
         return filled
 
     def skip(self, size: int) -> None:
-        """Pass over the next ``size`` bytes."""
+        """Skip the next ``size`` bytes."""
         if size and self._plain and self._raw.seekable():
             self._raw.skip(size)
             self._read += size
@@ -227,7 +223,7 @@ class Bytes:
             size -= len(part)
 
     def done(self) -> int:
-        """Bytes read, as they lie on the disk."""
+        """The number of bytes read from the disk."""
         return self._raw.done
 
     def close(self) -> None:

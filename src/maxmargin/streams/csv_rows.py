@@ -1,8 +1,8 @@
-"""Where rows of CSV text end: at newlines that are not inside of quotes.
+"""Ends of rows of CSV text: newlines outside of quotes.
 
 A quote opens a value only at the beginning of a field, and the next one that is not doubled closes
-it. A quote in any other place is a mistake, and does not change where the row ends: what is wrong
-in one row says nothing of the next, unless a quote is never closed.
+it. Other quotes are errors that do not change where the row ends, so that an invalid row does not
+affect the next one, unless a quote is never closed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ RETURNS = re.compile(rb"\r+\n")
 
 
 class Walk(NamedTuple):
-    """Where rows end, and where the quote is that is open in the end; -1 if there is none."""
+    """The ends of rows, and the position of a quote that is never closed; -1 if there is none."""
 
     ends: list[int]
     opened: int
 
 
 def walk(text: bytes, delimiter: str) -> Walk:
-    """Where the rows of any text end, one after another."""
+    """The ends of the rows of any text, found one by one."""
     ends: list[int] = []
     between = delimiter.encode()
     row = at = 0
@@ -57,7 +57,7 @@ def _closing(text: bytes, at: int) -> int:
 
 
 def ends_of_rows(text: bytes, delimiter: str) -> np.ndarray:
-    """The places behind the newlines that end rows; the text begins with a row."""
+    """The positions after the newlines that end rows."""
     letters = np.frombuffer(text, np.uint8)
     quotes = _places(letters, QUOTE)
     if quotes_are_sound(letters, quotes, delimiter):
@@ -66,7 +66,7 @@ def ends_of_rows(text: bytes, delimiter: str) -> np.ndarray:
 
 
 def end_of_row(text: bytes, is_first: bool, delimiter: str) -> int:
-    """The place behind the first or the last newline that ends a row; 0 if there is none."""
+    """The position after the first or the last end of a row; 0 if there is none."""
     if QUOTE not in text:
         return end_of_line(text, is_first)
     ends = ends_of_rows(text, delimiter)
@@ -74,13 +74,13 @@ def end_of_row(text: bytes, is_first: bool, delimiter: str) -> int:
 
 
 def tidy(text: bytes, delimiter: str) -> tuple[bytes, int] | None:
-    """Whole rows without the carriage returns at their ends, and how many are not empty.
+    """Rows without carriage returns at their ends, and the number of those that are not empty.
 
-    None if there is a carriage return or a quote out of place.
+    None if there is a misplaced carriage return or quote.
     """
     if QUOTE not in text:
         text = text.replace(b"\r\n", NEWLINE)
-        if RETURN in text:  # line ends that were translated twice
+        if RETURN in text:  # line ends that were converted twice
             text = RETURNS.sub(NEWLINE, text)
         newlines = _places(np.frombuffer(text, np.uint8), NEWLINE)
         return None if RETURN in text else (text, _count(newlines))
@@ -100,7 +100,7 @@ def tidy(text: bytes, delimiter: str) -> tuple[bytes, int] | None:
 
 
 def quotes_are_sound(letters: np.ndarray, quotes: np.ndarray, delimiter: str) -> bool:
-    """Do quotes stand only around values, and doubled inside of them? One may still be open."""
+    """Whether quotes only enclose values, or are doubled inside; the last may still be open."""
     if not quotes.size:
         return True
     at_edge = np.zeros(256, bool)
@@ -114,7 +114,7 @@ def quotes_are_sound(letters: np.ndarray, quotes: np.ndarray, delimiter: str) ->
 
 
 def outside_of_quotes(row: bytes, letter: str | bytes) -> np.ndarray:
-    """The places of a letter in a sound row where it is not inside of quotes."""
+    """The positions of a character outside of quotes in a valid row."""
     letters = np.frombuffer(row, np.uint8)
     return _outside(_places(letters, QUOTE), _places(letters, letter))
 
@@ -124,10 +124,10 @@ def _places(letters: np.ndarray, letter: str | bytes) -> np.ndarray:
 
 
 def _outside(quotes: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Those that an even number of quotes stands before."""
+    """The places with an even number of quotes before them."""
     return places[np.searchsorted(quotes, places) % 2 == 0] if quotes.size else places
 
 
 def _count(newlines: np.ndarray) -> int:
-    """Rows that are not empty, by the places where rows end."""
+    """The number of rows that are not empty."""
     return int(np.count_nonzero(np.diff(newlines, prepend=-1) > 1))

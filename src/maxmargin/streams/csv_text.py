@@ -1,12 +1,13 @@
-"""CSV text: read by pyarrow where it is sound, and looked at row by row where it is not."""
+"""CSV text, read by pyarrow if it is valid, and otherwise row by row."""
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
@@ -30,31 +31,31 @@ from maxmargin.streams.files import Stored, stored
 from maxmargin.streams.lines import Chunk, LongLine, whole_lines
 from maxmargin.streams.option_errors import Message, Option, OptionWarning
 from maxmargin.streams.source import Position, StreamError, identity_of_file
-from maxmargin.streams.text_encoding import Letters
+from maxmargin.streams.text_encoding import Decoder
 
-# Bytes of text that say what kind a column is, whatever the size of blocks.
+# The kinds of columns are inferred from so many bytes, independently of the size of blocks.
 HEAD = 2**18
-# Fields and names are held one by one, which takes several times the memory of a line.
+# Fields and names take several times the memory of a line.
 LONGEST_ROW, LONGEST_HEADER = 2**24, 2**22
-# Of each column, what reads it takes about 7 kB.
+# pyarrow needs about 7 kB for each column.
 MOST_COLUMNS = 100_000
-# A column is one of numbers if so many of its values are: the others are mistakes.
+# A column is numeric if this share of its values is: the others are errors.
 ENOUGH_NUMBERS = 0.9
-# Numbers have no leading zeros: zip codes and other identifiers have them.
+# Leading zeros occur in zip codes and other identifiers, not in numbers.
 LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
-# So many are looked at one by one if there is one among them that cannot be read: a failure of
-# pyarrow takes as long, for it looks at all objects of the process.
+# A text with an invalid row is halved until it has so few rows, which are then checked one by one:
+# a failure of pyarrow takes as long, since it inspects all objects of the process.
 FEW_ROWS = 512
 DELIMITERS = ",\t;|"
 QUOTED = re.compile(rb'"[^"]*"')
 BLANKS = " \t"
-# What pandas takes for missing values by default, and the "?" of the UCI repository.
+# The missing values of pandas, and the "?" of the UCI repository.
 MISSING = (
     *("", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "None"),
     *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
-# Those that no number begins like, with which pyarrow would be slower by a fifth: it reads "-nan"
-# of itself, and the others are rare enough to be looked at row by row.
+# Those that do not begin like numbers, which would make pyarrow slower by a fifth: it knows "-nan",
+# and the others are rare enough to be read row by row.
 FAST_MISSING = tuple(value for value in MISSING if value[:1] not in ("-", "1"))
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 NUMBER = re.compile(
@@ -63,7 +64,7 @@ NUMBER = re.compile(
 
 
 class NumberedChunk(NamedTuple):
-    """Whole rows, and the number of lines before and up to their end."""
+    """Complete rows, with the numbers of lines before them and up to their end."""
 
     text: bytes
     end: int
@@ -81,12 +82,10 @@ class Header(NamedTuple):
 
 
 class CsvReader:
-    """Tables from CSV text, by the options of `TableSource`.
+    """Tables from CSV text, with the options of `TableSource`.
 
-    A row ends at a newline that is not inside of quotes, and a quote stands only around a value or,
-    doubled, inside a quoted one. A row that cannot be read says nothing of the next; with ``skip``
-    it is left out. An encoding is UTF-8, or has one byte for each letter. With a decimal comma, no
-    comma is a delimiter unless ``delimiter`` says so.
+    A row ends at a newline outside of quotes. Quotes may only enclose values, or be doubled inside
+    of quoted ones. An invalid row does not affect the next one; with ``skip`` it is skipped.
     """
 
     rows: int | None = None
@@ -108,12 +107,12 @@ class CsvReader:
         self._null_values = (*FAST_MISSING, *na_values)
         self._skip = skip
         self._block_size = block_size
-        self._letters = Letters(encoding)
+        self._decoder = Decoder(encoding)
         if decimal not in (".", ","):
             raise StreamError(f"decimal must be '.' or ',', not {decimal!r}.")
         self._decimal = decimal
         self.total: int | None = None
-        # Of a file that is read once: what was read to know its columns, and the rest.
+        # Of a pipe: the first rows, from which kinds are inferred, and the rest.
         self._begun: tuple[Chunk, Generator[Chunk, None, None]] | None = None
         if isinstance(file, Stored):
             self.name, self.total = file.name, file.size
@@ -131,9 +130,9 @@ class CsvReader:
     def _begin(
         self, text: Bytes, size: int, delimiter: str | None
     ) -> tuple[Chunk, Generator[Chunk, None, None]]:
-        """Some rows behind the mark of the file, if it has one, and the rest."""
+        """The first rows after the byte order mark, if there is one, and the rest."""
         start = text.read(HEAD)
-        self._mark = self._letters.mark_of(start, self.name)
+        self._mark = self._decoder.mark_of(start, self.name)
         start = start[self._mark :]
         self._delimiter = self._delimiter_of(start) if delimiter is None else delimiter
         if not re.fullmatch(r"[ -~\t]", self._delimiter) or self._delimiter == '"':
@@ -153,7 +152,7 @@ class CsvReader:
         return whole_lines(text, size, offset, LONGEST_ROW, end_of, held)
 
     def _more_than_a_header(self, chunks: Iterator[Chunk]) -> Chunk:
-        """The first chunk, with so many others that something is known of the columns."""
+        """The first chunk, extended until it has a row after the header."""
         first = Chunk(b"", 0, 0)
         try:
             first = next(chunks, first)
@@ -166,7 +165,7 @@ class CsvReader:
         return first
 
     def _too_long(self, error: LongLine, before: int) -> StreamError:
-        """The error for a row behind so many lines, which goes on too long."""
+        """The error for a row after so many lines that is too long."""
         opened = walk(error.text, self._delimiter).opened
         if opened < 0 or NEWLINE not in error.text[opened:]:
             return error.at(self.name, before + 1 + error.text.count(NEWLINE))
@@ -180,7 +179,7 @@ class CsvReader:
         raw = head[: end_of_row(head, True, self._delimiter) or len(head)]
         if len(raw) > LONGEST_HEADER:
             raise LongLine(LONGEST_HEADER, raw).at(self.name, 1)
-        row = self._letters.as_utf8(raw).rstrip(b"\r\n")
+        row = self._decoder.as_utf8(raw).rstrip(b"\r\n")
         if not row.strip() and self._delimiter.encode() not in row:
             raise StreamError(f"{self.name}: there is no line with columns at the beginning.")
         if trouble := self._broken(row, 0):
@@ -206,9 +205,9 @@ class CsvReader:
         return Header(names, self._mark + len(raw), raw.count(NEWLINE))
 
     def _begins_with_names(self, cells: list[str]) -> bool:
-        """Whether the first row has the names of the columns; with a warning if that is a guess.
+        """Whether the first row has the names of the columns; a guess issues a warning.
 
-        pandas writes positions as names, behind an empty one if there is an index.
+        pandas writes positions as names, after an empty one if there is an index.
         """
         first = 1 if cells[0] == "" else 0
         places = [*[""] * first, *map(str, range(len(cells) - first))]
@@ -236,22 +235,12 @@ class CsvReader:
         return not is_data
 
     def kinds(self) -> dict[str, str | None]:
-        """The columns, and what kind they are in the first rows."""
+        """The columns, and their kinds in the first rows."""
         head = self._head()[self._header.size - self._mark :]
-        table, _ = self._table(self._letters.as_utf8(head), dict.fromkeys(self._places, "text"))
-        columns: Iterable[Sequence[str]]
-        if table is not None:
-            columns = (column.to_pylist() for column in table.columns)
-        else:  # there are rows that cannot be read
-            rows = (
-                self._split(row)
-                for row, line in self._rows_of(head, 0)
-                if not self._broken(row, line) and self._fields(row) == len(self._places)
-            )
-            columns = zip(*rows, strict=True)
+        tables, _, _ = self._tables(head, None, dict.fromkeys(self._places, "text"), 0)
+        columns = (column.to_pylist() for column in arrow().concat_tables(tables).columns)
         kinds = (kind_of_values(values, self._decimal, self._missing) for values in columns)
-        found = dict(zip(self._places, kinds, strict=False))
-        return {name: found.get(name, "number") for name in self._places}
+        return dict(zip(self._places, kinds, strict=True))
 
     def _head(self) -> bytes:
         if self._begun is not None:
@@ -260,10 +249,10 @@ class CsvReader:
             return self._begin(Bytes(file, self.name), HEAD, self._delimiter)[0].text
 
     def _rows_of(self, text: bytes, before: int) -> Iterator[tuple[bytes, int]]:
-        """Rows that are not empty, without what ends them, and the lines before each."""
+        """Rows that are not empty, without their ends, and the number of lines before each."""
         begin = 0
         for end in chain(ends_of_rows(text, self._delimiter).tolist(), [len(text)]):
-            row = self._letters.as_utf8(text[begin:end])
+            row = self._decoder.as_utf8(text[begin:end])
             if bare := row.rstrip(b"\r\n"):
                 yield bare, before
             before, begin = before + row.count(NEWLINE), end
@@ -307,12 +296,12 @@ class CsvReader:
     def _tables(
         self, text: bytes, ends: np.ndarray | None, kinds: Mapping[str, str], before: int
     ) -> tuple[list[Any], list[int], StreamError | None]:
-        """Tables of the rows that can be read, which are skipped, and the error that ends them.
+        """Tables of valid rows, the indices of skipped ones, and the error that ends them.
 
-        A text with bad rows is halved until there are few. ``ends`` are where the rows end, if that
-        is known, and ``before`` is the number of lines before the text.
+        ``ends`` are the ends of the rows, if known, and ``before`` is the number of lines before
+        the text.
         """
-        table, _ = self._table(self._letters.as_utf8(text), kinds)
+        table, _ = self._table(self._decoder.as_utf8(text), kinds)
         if table is not None:
             return [table], [], None
         if ends is None:
@@ -335,7 +324,7 @@ class CsvReader:
         return [table], lost, error
 
     def _table(self, text: bytes, kinds: Mapping[str, str]) -> tuple[Any, str]:
-        """The columns of sound text, or None and what is wrong with it."""
+        """The columns of valid text, or None and the reason why it is invalid."""
         pa, pacsv = arrow(), arrow("pyarrow.csv")
         tidied = None if b"\0" in text else tidy(text, self._delimiter)
         if tidied is None:
@@ -349,7 +338,7 @@ class CsvReader:
         try:
             table = pacsv.read_csv(
                 pa.py_buffer(text),
-                # One block, so that nothing is inferred and errors concern these lines.
+                # One block, so that nothing is inferred and errors refer to these lines.
                 read_options=pacsv.ReadOptions(
                     column_names=self._header.names, use_threads=False, block_size=len(text) + 1
                 ),
@@ -368,7 +357,7 @@ class CsvReader:
             )
         except pa.ArrowException as error:
             if isinstance(error, MemoryError):
-                raise  # nothing is wrong with the text
+                raise  # the text may be valid
             return None, str(error)
         if table.num_rows != rows:
             return None, "there are more or fewer rows than ends of rows"
@@ -377,35 +366,34 @@ class CsvReader:
     def _sound_rows(
         self, text: bytes, kinds: Mapping[str, str], before: int
     ) -> tuple[bytes, list[int], StreamError | None]:
-        """The rows that can be read, which are skipped, and the error that ends them."""
+        """The valid rows, the indices of skipped ones, and the error that ends them."""
         sound, lost = list[bytes](), list[int]()
         for row, line in self._rows_of(text, before):
             trouble = self._trouble(row, kinds, line)
             if trouble is None:
-                sound.append(self._bare(row, kinds) + NEWLINE)
+                sound.append(self._normalized(row, kinds))
             elif self._skip and walk(row, self._delimiter).opened < 0:
                 lost.append(len(sound) + len(lost))
-            else:  # behind an open quote there is no way to find the next row
+            else:  # after an open quote, the next row cannot be found
                 error = StreamError(f"{self.name}, ", *trouble, ".")
                 return b"".join(sound), lost, error
         return b"".join(sound), lost, None
 
-    def _bare(self, row: bytes, kinds: Mapping[str, str]) -> bytes:
-        """A sound row without blanks around truth values, and with nothing for what is missing.
+    def _normalized(self, row: bytes, kinds: Mapping[str, str]) -> bytes:
+        """A valid row whose values pyarrow can read, ended by a newline.
 
-        Of these pyarrow takes nothing else; around numbers it does.
+        Blanks around booleans are removed, and missing values are empty.
         """
-        fields = self._split(row)
+        fields, line = self._split(row), io.StringIO()
         for name, kind in kinds.items():
             if kind != "text":
                 value = fields[self._places[name]].strip(BLANKS)
                 fields[self._places[name]] = "" if value in self._missing else value
-        if QUOTE in row:
-            fields = [_quoted(field, self._delimiter) for field in fields]
-        return self._delimiter.join(fields).encode() or b'""'  # nothing at all would be no row
+        csv.writer(line, delimiter=self._delimiter).writerow(fields)
+        return line.getvalue().encode()
 
     def _trouble(self, row: bytes, kinds: Mapping[str, str], before: int) -> Message | None:
-        """What is wrong with the row behind so many lines, and where."""
+        """Why the row after so many lines is invalid, and where; None if it is valid."""
         if broken := self._broken(row, before):
             return broken
         where = f"line {before + 1}"
@@ -422,14 +410,14 @@ class CsvReader:
         return None
 
     def _broken(self, row: bytes, before: int) -> Message | None:
-        """Why the row behind so many lines cannot be split into fields, and where."""
+        """Why the row after so many lines cannot be split into fields, and where."""
         where = f"line {before + 1}"
         if b"\0" in row:
             return (f"{where}: there is a zero byte in the line",)
         try:
             row.decode()
         except UnicodeDecodeError:
-            return (f"{where}: ", *self._letters.trouble())
+            return (f"{where}: ", *self._decoder.trouble())
         if QUOTE in row and (opened := walk(row, self._delimiter).opened) >= 0:
             line = before + 1 + row.count(NEWLINE, 0, opened)
             return (f"line {line}: a quote is opened here, and never closed",)
@@ -443,7 +431,7 @@ class CsvReader:
         return None
 
     def _split(self, row: bytes) -> list[str]:
-        """The fields of a sound row."""
+        """The fields of a valid row."""
         if QUOTE not in row:
             return row.decode().split(self._delimiter)
         ends = [-1, *outside_of_quotes(row, self._delimiter).tolist(), len(row)]
@@ -453,7 +441,7 @@ class CsvReader:
         ]
 
     def _fields(self, row: bytes) -> int:
-        """How many fields a sound row has."""
+        """The number of fields of a valid row."""
         if QUOTE not in row:
             return row.count(self._delimiter.encode()) + 1
         return outside_of_quotes(row, self._delimiter).size + 1
@@ -466,18 +454,13 @@ class CsvReader:
 
 
 def _extent(row: bytes, before: int) -> str:
-    """A hint for a row of many lines, where a closing quote may be missing."""
+    """A hint for a row of several lines, in which a closing quote may be missing."""
     more = row.count(NEWLINE)
     return f" (a quote makes one row of lines {before + 1} to {before + 1 + more})" if more else ""
 
 
-def _quoted(field: str, delimiter: str) -> str:
-    doubled = field.replace('"', '""')
-    return f'"{doubled}"' if any(mark in field for mark in ('"', "\n", "\r", delimiter)) else field
-
-
 def remedies(name: str, value: str) -> Message:
-    """What to do about a value that is not of the kind of its column."""
+    """The options that help with a value that is not of the kind of its column."""
     as_words, as_missing = Option("kinds", {name: "category"}), Option("na_values", [value[:40]])
     return " (", as_words, " takes the column as words, ", as_missing, " such values as missing)"
 
@@ -485,7 +468,7 @@ def remedies(name: str, value: str) -> Message:
 def kind_of_values(
     values: Sequence[str], decimal: str = ".", missing: Sequence[str] = MISSING
 ) -> str:
-    """What kind a column with these values is."""
+    """The kind of a column with these values."""
     counts = Counter(value for value in map(str.strip, values) if value not in missing)
     if counts and all(value in TRUE or value in FALSE for value in counts):
         return "boolean"
@@ -496,10 +479,10 @@ def kind_of_values(
 
 
 def are_enough(fit: Sequence[bool] | np.ndarray, counts: Sequence[int] | np.ndarray) -> bool:
-    """Do nearly all values fit a kind, or nearly all distinct ones?
+    """Whether nearly all values fit, or nearly all distinct ones.
 
-    ``fit`` says it of each distinct value, and ``counts`` how often each occurs. Mistakes are rare
-    among values, and what stands for missing values is one of many distinct ones.
+    ``fit`` and ``counts`` belong to the distinct values. Errors are rare among all values, and
+    spellings of missing values are few of the distinct ones.
     """
     if not len(counts):
         return True

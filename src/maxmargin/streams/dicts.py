@@ -1,4 +1,4 @@
-"""Rows that come as dicts, as tables for a recipe."""
+"""Rows given as dicts, as tables for a recipe."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.iterators import ROWS_AT_ONCE, as_row
 from maxmargin.streams.source import Position, StreamError
 
-# Columns that no dict has: those of what stands beside it.
+# Names, which no dict has, of the columns of labels and weights beside dicts.
 LABEL, WEIGHT_COLUMN = "\0label", "\0weight"
-# Rows that are held to be looked at: whole pieces.
-LOOKED_AT = -(-GLANCE // ROWS_AT_ONCE) * ROWS_AT_ONCE
+# The first rows, from which kinds are inferred, in whole pieces.
+FIRST_ROWS = -(-GLANCE // ROWS_AT_ONCE) * ROWS_AT_ONCE
 
 
 class DictReader:
-    """Tables from an iterable of dicts, or of pairs of a dict and a label, or with a weight behind.
+    """Tables from an iterable of dicts, perhaps with labels and weights.
 
-    A position is a number of rows. The columns are the names in the first rows; a name that is not
-    in a dict is a value that is missing.
+    A position is a number of rows. The columns are the names in the first rows; the value of a name
+    that a dict lacks is missing.
     """
 
     total: int | None = None
@@ -35,7 +35,7 @@ class DictReader:
         self._rows, self.name = rows, f"<{type(rows).__name__}>"
         iterator = iter(rows)
         self.repeatable = iterator is not rows
-        self._first = list(islice(iterator, LOOKED_AT))
+        self._first = list(islice(iterator, FIRST_ROWS))
         self._rest = None if self.repeatable else iterator
         items = [self._item(item, k) for k, item in enumerate(self._first, 1)]
         self._has_label = any(label is not None for _, label, _ in items)
@@ -83,7 +83,7 @@ class DictReader:
 
 
 def column_of(name: str, values: list[Any], kind: str) -> Any:
-    """An array of what values say; each by itself, whatever stands beside it."""
+    """Values as an Arrow array; each is converted independently of the others."""
     pa = arrow()
     is_number = kind in ("number", WRITTEN, WEIGHT)
     if is_number:
@@ -91,24 +91,24 @@ def column_of(name: str, values: list[Any], kind: str) -> Any:
             return pa.array(values, pa.float64(), from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
             pass
-    texts = [None if _is_nothing(each) else _written(each, is_number) for each in values]
+    texts = [None if _is_missing(each) else _as_text(each, is_number) for each in values]
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError as problem:
         raise StreamError(f"column {name!r}: a text is not valid Unicode ({problem}).") from None
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     if value is None:
         return True
     differs = value != value
     if isinstance(differs, bool | np.bool_):
         return bool(differs)
-    return differs is value  # as pandas has it: whatever is done with nothing gives nothing
+    return differs is value  # pandas.NA: any operation returns it
 
 
-def _written(value: Any, is_number: bool) -> str:
-    """As a table with columns of types has it."""
+def _as_text(value: Any, is_number: bool) -> str:
+    """A value as it is written in a table."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_):
@@ -117,7 +117,7 @@ def _written(value: Any, is_number: bool) -> str:
         number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
         if not number.is_finite():
             return str(number)
-        sign, digits, exponent = number.as_tuple()  # whatever stands before decimals
+        sign, digits, exponent = number.as_tuple()  # independent of the decimal separator
         return f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"
     if isinstance(value, float | np.floating):
         return str(arrow().scalar(value).cast("string").as_py())

@@ -1,4 +1,4 @@
-"""Files that can be opened again and again, wherever they lie, and must not change meanwhile."""
+"""Local and remote files that can be opened repeatedly, and must not change meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from maxmargin.streams.source import (
     identity_of_file,
 )
 
-# Of a folder with more files, so many are looked at after each block, in turns.
+# The number of files of a large folder that are checked after each block, in turn.
 FILES_AT_ONCE = 64
 
 
@@ -31,18 +31,18 @@ class Stored(abc.ABC):
 
     name: str  # for messages
     size: int | None  # in bytes, if that is known
-    path: PurePath  # whose suffix says what is in it
+    path: PurePath  # whose suffix tells the format
 
     def __str__(self) -> str:
         return self.name
 
     @abc.abstractmethod
     def open(self, at_once: int = 1) -> Any:
-        """A binary file at its beginning, which is read in so many places in turns."""
+        """A binary file, which is read alternately at so many places."""
 
     @abc.abstractmethod
     def identity(self, pieces: int = IDENTITY_PIECES) -> str:
-        """Tells the content from another one; where it is looked at, in so many places."""
+        """A hash of the content, perhaps of so many pieces of it."""
 
     @abc.abstractmethod
     def check_unchanged(self) -> None:
@@ -76,20 +76,22 @@ class LocalFile(Stored):
             raise ChangedError(self.name, change_of_size(self.size, found.st_size))
         if found.st_mtime_ns != self._found.st_mtime_ns:
             raise ChangedError(self.name, "it was written to")
-        # Some network file systems number a file anew when it is not open.
-        is_other = not os.path.samestat(found, self._found)
-        if is_other and found.st_ctime_ns != self._found.st_ctime_ns:
+        # Some network file systems renumber files that are not open.
+        if (
+            not os.path.samestat(found, self._found)
+            and found.st_ctime_ns != self._found.st_ctime_ns
+        ):
             raise ChangedError(self.name, "another file took its place")
 
 
 class Folder(NamedTuple):
-    """Parquet files that belong together."""
+    """Parquet files that form one table."""
 
     name: str  # for messages
-    base: str  # the folder that all are below
-    paths: Sequence[str]  # of the files, sorted
+    base: str  # the folder that contains all of them
+    paths: Sequence[str]  # sorted
     stored: Sequence[Stored]  # the files at these paths
-    files: Any = None  # their file system, as pyarrow takes it; None for that of this machine
+    files: Any = None  # their file system, for pyarrow; None for the local one
 
     def __str__(self) -> str:
         return self.name
@@ -100,17 +102,15 @@ def change_of_size(before: int, after: int) -> str:
 
 
 def stored(file: Any) -> Any:
-    """What a path names; anything else as it is."""
+    """The file at a path; anything else is returned unchanged."""
     return LocalFile(file) if isinstance(file, Path) else file
 
 
 class UnchangedSource(DelegatingSource):
-    """Another source, and the files that it reads: a change of one of them is an error.
+    """A source that ``make`` opens, whose files must not change.
 
-    All files are looked at before and after each pass. A look at a local file costs next to
-    nothing, so there is one after each block was read, too: a block that is given away comes from
-    the files as they were opened. ``make`` gives the source, which may read something to know its
-    columns.
+    All files are checked before and after each pass, local ones also after each block, before it is
+    yielded.
     """
 
     def __init__(self, make: Callable[[], Source], files: Sequence[Stored]) -> None:
@@ -119,7 +119,6 @@ class UnchangedSource(DelegatingSource):
         self._in_turns = cycle(self._local)
         with self._watched():
             super().__init__(make())
-        self.plan: Any = getattr(self._source, "plan", None)
 
     def survey(self) -> Survey:
         with self._watched():
@@ -149,7 +148,7 @@ class UnchangedSource(DelegatingSource):
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Errors that come of a change say so."""
+        """Errors that a change has caused say so."""
         try:
             yield
         except ChangedError:
@@ -160,7 +159,7 @@ class UnchangedSource(DelegatingSource):
             except ChangedError as change:
                 raise change from error
             except Exception:
-                pass  # a server that does not answer
+                pass  # the server does not answer
             raise
         _check(self._local)
 

@@ -1,7 +1,7 @@
-"""Parquet datasets: the files of a folder, or those that match a pattern, one after another.
+"""Parquet datasets: the files of a folder, or those that match a pattern.
 
-pyarrow.dataset reads partition keys from the names of their folders (``year=2026/``). Files are
-read one by one, as they would be alone, a few pages of a row group at a time.
+pyarrow.dataset reads partition keys from the names of folders (``year=2026/``). Files are read one
+by one, a few pages of a row group at a time.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from maxmargin.streams.remote import RemoteFile
 from maxmargin.streams.source import IDENTITY_PIECES, StreamError
 
 SUFFIXES = (".parquet", ".pq")
-# Files and folders with such names belong to the programs that write datasets.
+# Prefixes of files and folders that programs keep beside the data.
 HIDDEN = ("_", ".")
 LOG_OF_DELTA = "_delta_log"
 MAGIC = re.compile(r"[*?[]")
 
 
 def local_folder(path: str) -> Folder | None:
-    """The files in a folder, or those that match a pattern; None if it is neither."""
+    """The files in a folder, or those that match a pattern; None for other paths."""
     if os.path.isdir(path):
         base = str(Path(path))
         found = [str(each) for each in Path(path).rglob("*") if each.is_file()]
@@ -43,10 +43,10 @@ def local_folder(path: str) -> Folder | None:
 
 
 def remote(text: str) -> Folder | RemoteFile:
-    """The file at an address, or those below it, or those that match a pattern."""
+    """The file at an address, the files below it, or those that match a pattern."""
     address = Address(text)
     files, place = address.file_system()
-    files.invalidate_cache()  # the files may have changed since
+    files.invalidate_cache()  # the files may have changed
     known: dict[str, dict[str, Any]]
     if has_magic(files, place):
         base, known = _base(place), address.tried(lambda: files.glob(place, detail=True))
@@ -68,7 +68,7 @@ def remote(text: str) -> Folder | RemoteFile:
 
 
 def addresses_like(text: str) -> list[str]:
-    """The addresses that match one with a pattern, sorted; itself, if it has none."""
+    """The addresses that match a pattern, sorted; an address without a pattern itself."""
     address = Address(text)
     files, place = address.file_system()
     if not has_magic(files, place):
@@ -78,12 +78,12 @@ def addresses_like(text: str) -> list[str]:
 
 
 def has_magic(files: Any, place: str) -> bool:
-    """Is it a pattern? (In addresses of the web, a question mark is none.)"""
+    """Whether it is a pattern; in web addresses, question marks are not."""
     return "*" in place if is_web(files) else glob.has_magic(place)
 
 
 def _base(pattern: str) -> str:
-    """The folder that all matching files are below."""
+    """The folder that contains all matching files."""
     return MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")[0]
 
 
@@ -107,7 +107,7 @@ def _parquet(name: str, base: str, found: list[str]) -> list[str]:
         raise IsADirectoryError(errno.EISDIR, "Is a directory without Parquet files", name)
     if not paths:
         raise StreamError(
-            f"{name}: only Parquet files are read many at a time ({', '.join(SUFFIXES)}), and "
+            f"{name}: only Parquet files can be read together ({', '.join(SUFFIXES)}), and "
             "there are none."
         )
     return sorted(paths)
@@ -116,8 +116,8 @@ def _parquet(name: str, base: str, found: list[str]) -> list[str]:
 class ParquetFolder:
     """The rows of Parquet files, in the order of their names.
 
-    Partition keys are columns behind those of the files. All files have the columns
-    of the first one, which may have other types if their values fit.
+    Partition keys follow the columns of the files. All files have the columns of the first one, if
+    necessary with other types that can be cast.
     """
 
     repeatable = True
@@ -146,7 +146,7 @@ class ParquetFolder:
         return self._schema
 
     def rows(self) -> None:
-        """To know it, the ends of all files would have to be read."""
+        """Unknown without reading the footers of all files."""
 
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
         done, total = 0, self.total or 1
@@ -164,7 +164,7 @@ class ParquetFolder:
     def _columns_in(
         self, opened: ParquetFile, name: str, columns: list[str], keys: dict[str, Any]
     ) -> list[str]:
-        """Those to read from a file; at least one, by which rows are counted."""
+        """The columns to read from a file; at least one, to count rows."""
         there = opened.schema().names
         for column in columns:
             if column not in there and column not in keys:
@@ -183,8 +183,8 @@ class ParquetFolder:
         return pa.Table.from_arrays(parts, schema=pa.schema(fields))
 
     def identity(self) -> str:
-        """A hash of what files are called below the folder, and of what is in each."""
-        pieces = max(2, IDENTITY_PIECES // len(self._files))  # the end of Parquet tells the most
+        """A hash of the relative paths and the contents of the files."""
+        pieces = max(2, IDENTITY_PIECES // len(self._files))  # includes the footer
         hashed = hashlib.sha256()
         for path, file in zip(self._folder.paths, self._files, strict=True):
             below = path.removeprefix(self._folder.base).lstrip("/")

@@ -16,7 +16,7 @@ from maxmargin.streams.source import START, Position, StreamError
 class FrameReader:
     """Tables from a data frame of any library that narwhals knows, converted slice by slice.
 
-    ``block_size`` is in bytes, with eight bytes for each value.
+    ``block_size`` is in bytes, eight for each value.
     """
 
     repeatable = True
@@ -39,7 +39,7 @@ class FrameReader:
         self.total: int | None = int(self._frame.estimated_size())
 
     def kinds(self) -> dict[str, str | None]:
-        """The columns, and what kind they are."""
+        """The columns and their kinds."""
         narwhals = importlib.import_module("narwhals")
         texts = (narwhals.String, narwhals.Categorical, narwhals.Enum)
 
@@ -53,7 +53,7 @@ class FrameReader:
         return {name: kind_of(dtype) for name, dtype in self._frame.schema.items()}
 
     def pieces(self, start: Position, kinds: Mapping[str, str]) -> Generator[range, None, None]:
-        """Rows that belong together, to be converted by `read`."""
+        """Ranges of rows, which `read` converts."""
         rows = max(1, self._block_size // (NUMBER_SIZE * max(1, len(kinds))))
         for row in range(start.offset, len(self._frame), rows):
             yield range(row, min(row + rows, len(self._frame)))
@@ -80,8 +80,8 @@ class FrameReader:
 
 
 def is_frame(source: Any) -> bool:
-    """Has it columns, and all its rows in memory?"""
-    if hasattr(source, "collect"):  # a lazy frame, of which even the columns may be work
+    """Whether it has columns, and all rows in memory."""
+    if hasattr(source, "collect"):  # a lazy frame, whose columns may be expensive
         return False
     if not (hasattr(source, "columns") or hasattr(source, "column_names")):
         return False
@@ -89,7 +89,7 @@ def is_frame(source: Any) -> bool:
         narwhals = importlib.import_module("narwhals")
         frame = narwhals.from_native(source, eager_only=True, pass_through=True)
     except ModuleNotFoundError:
-        return True  # whose reader knows what to say
-    except ValueError:  # two columns have one name, which its reader says too
+        return True  # the reader reports it
+    except ValueError:  # two columns have the same name, which the reader reports
         return True
     return isinstance(frame, narwhals.DataFrame)

@@ -1,10 +1,11 @@
-"""What the columns of a table are for, by a glance at the first rows."""
+"""The kinds of the columns of a table, inferred from the first rows."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,83 +27,89 @@ from maxmargin.streams.column_kinds import (
     naming,
     written_numbers,
 )
-from maxmargin.streams.csv_text import BLANKS, FALSE, LEADING_ZERO, NUMBER, TRUE, are_enough
+from maxmargin.streams.csv_text import (
+    BLANKS,
+    FALSE,
+    LEADING_ZERO,
+    MISSING,
+    NUMBER,
+    TRUE,
+    are_enough,
+)
 from maxmargin.streams.source import StreamError
 
-# Rows that are looked at.
+# Number of rows that kinds are inferred from.
 GLANCE = 5000
 KINDS = ("number", "boolean", "category", "hashed", "text", "date", "drop")
-# Formats of dates that are tried, in this order, with and without a time.
+# Formats of dates, in the order in which they are tried, with and without a time.
 DAYS = (ISO_FORMAT, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y")
 TIMES = ("", " %H:%M", " %H:%M:%S")
-# So many words on average, and so few repetitions, are sentences rather than names.
+# Mean number of words, and share of distinct values, of sentences rather than names.
 WORDS_OF_SENTENCES, DISTINCT_SENTENCES = 3.0, 0.2
-# A column with so many different values, of so many, tells rows apart.
+# Share of distinct values, among at least so many, of a column that identifies rows.
 DISTINCT_NAMES, ENOUGH_NAMES = 0.9, 50
-# No date has fewer digits; so many values are looked at before all formats are tried.
+# The least number of digits in a date, and how many values are checked for it first.
 DIGITS_OF_DATES, FEW_VALUES = 4, 20
-# With more different values, a column is not asked whether it is the label.
+# A column with more distinct values is not compared with the label.
 MOST_CLASSES = 1000
-# From so many rows on it is known how many values a category has, about.
+# From this number of rows on, capacities are twice the number of values and some more.
 ENOUGH_ROWS, MORE_VALUES = 100, 10
-# Names of such columns: id, user_id, "order no", userId; not "paid".
+# Names of identifiers: id, user_id, "order no", userId; not "paid".
 ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<=[a-z])(Id|ID)$")
 
-
+# Notes on columns; the first rows may be misleading.
 ALWAYS_THE_SAME = "constant so far"
-# Of a column that is left out by a glance at the first rows, which may be wrong.
 IDENTIFIER = "an identifier: each row has its own value"
 
 
 class Found(NamedTuple):
-    """What a column was taken for."""
+    """The inferred use of a column."""
 
     name: str
     column: Column | None  # None if it is left out
-    gaps: bool  # are there values missing?
-    note: str = ""  # what a reader should know of it
+    gaps: bool  # are values missing?
+    note: str = ""  # a remark for users
 
 
-class Choices(NamedTuple):
-    """What the parameters of a recipe say of all columns."""
+class RecipeOptions(NamedTuple):
+    """The parameters of a `Recipe`; by default those of a table without one."""
 
-    kinds: Mapping[str, str]
-    decimal: str
-    hashes: bool
-    bits: int
-    seed: int
-    most: int
-    na: Sequence[str]
+    kinds: Mapping[str, str] = MappingProxyType({})
+    scale: bool = False
+    missing: str = "error"
+    hashes: bool = False
+    max_categories: int = 0
+    hash_bits: int = 1
+    seed: int = 0
+    interactions: Sequence[tuple[str, str]] = ()
+    decimal: str = "."
+    na: Sequence[str] = MISSING  # all spellings of missing values
 
 
-def found(name: str, column: Any, labels: np.ndarray | None, choices: Choices) -> Found:
-    """What a column is for, by its first values and by the kind that was given for it."""
-    given = choices.kinds.get(name)
+def found(name: str, column: Any, labels: np.ndarray | None, options: RecipeOptions) -> Found:
+    """The use of a column, by its first values or by the kind given for it."""
+    given = options.kinds.get(name)
     base, _, format = ("" if given is None else given).partition(":")
     if format:
-        check_format(name, format)
+        try:
+            datetime.strptime(datetime(2001, 2, 3).strftime(format), format)
+        except ValueError:
+            raise StreamError(f"column {name!r}: {format!r} is not a date format.") from None
     if given is not None and (base not in KINDS or (format and base != "date")):
         raise StreamError(
             f"the kind of column {name!r} must be one of {', '.join(KINDS)}, not {given!r}."
         )
     if base == "drop":
-        return Found(name, None, False, "")
+        return Found(name, None, False)
     with naming(name, column):
-        values = Sample(name, column, choices)
+        values = Sample(name, column, options)
         one = values.guess() if given is None else values.taken_for(base, format)
         note = one.note or (warning(values, labels) if one.column is not None else "")
     return one._replace(note=note)
 
 
-def check_format(name: str, format: str) -> None:
-    try:
-        datetime.strptime(datetime(2001, 2, 3).strftime(format), format)
-    except ValueError:
-        raise StreamError(f"column {name!r}: {format!r} is not a date format.") from None
-
-
 def warning(values: Sample, labels: np.ndarray | None) -> str:
-    """What is suspicious about a column that is used."""
+    """A warning about a column that is used; empty if there is none."""
     if values.differ():
         return ""
     codes, count = values.codes()
@@ -122,31 +129,31 @@ def warning(values: Sample, labels: np.ndarray | None) -> str:
 class Sample:
     """The first values of a column."""
 
-    def __init__(self, name: str, column: Any, choices: Choices) -> None:
-        self.name, self.column, self.choices = name, decoded(column), choices
+    def __init__(self, name: str, column: Any, options: RecipeOptions) -> None:
+        self.name, self.column, self.options = name, decoded(column), options
         self.is_coded = self.column is not column
         self.is_text, self.is_plain = is_text(column), True
-        # The distinct texts that are not missing, and how often each is there.
+        # The distinct texts, without those for missing values, and their counts.
         self.present, self._counts = list[str](), np.zeros(0, np.int64)
         if self.is_text:
             codes, texts = coded(column)
-            there = np.array([*(text.strip() not in choices.na for text in texts), False])
+            there = np.array([*(text.strip() not in options.na for text in texts), False])
             known = [texts[k] for k in np.flatnonzero(there)]
-            # CSV reads numbers of themselves if there is nothing but blanks around them.
+            # pyarrow reads such numbers in CSV without help.
             self.is_plain = all(NUMBER.fullmatch(text.strip(BLANKS)) for text in known)
             self.present = [text.strip() for text in known]
             self._counts = np.bincount(codes, minlength=there.size)[there]
             self._codes = np.where(there[codes], codes, -1)
 
     def differ(self) -> bool:
-        """Are these numbers with so many distinct values that they cannot name classes?"""
+        """Whether these are numbers with too many distinct values to name classes."""
         if self.is_text:
             return False
         first = self.column.slice(0, 4 * MOST_CLASSES).combine_chunks()
         return len(first.unique().drop_null()) > MOST_CLASSES + 1  # NaN may be one of them
 
     def codes(self) -> tuple[np.ndarray, int]:
-        """Numbers of distinct values, -1 for what is missing, and how many there are."""
+        """Codes of the distinct values, -1 for missing ones, and the number of values."""
         if not self.is_text:
             pc = arrow("pyarrow.compute")
             encoded = pc.dictionary_encode(self.column.combine_chunks())
@@ -175,7 +182,7 @@ class Sample:
             if not is_numeric(kind):
                 note = "empty" if types.is_null(kind) else f"of the type {kind}, which is not read"
                 return Found(self.name, None, False, note)
-            return self._dropped_if_counting("number")
+            return self._number_or_identifier()
         if not self.present:
             return Found(self.name, None, True, "empty")
         if all(text in TRUE or text in FALSE for text in self.present):
@@ -183,7 +190,7 @@ class Sample:
         plain = [NUMBER.fullmatch(text) is not None for text in self.present]
         if are_enough(plain, self._counts) or self._decimal() is not None:
             if not any(LEADING_ZERO.fullmatch(text) for text in self.present):
-                return self._dropped_if_counting("number")
+                return self._number_or_identifier()
             names = self._names_or_sentences()
             return names._replace(note=names.note or "leading zeros: treated as names, not numbers")
         if self._date_format() is not None:
@@ -191,19 +198,19 @@ class Sample:
         return self._names_or_sentences()
 
     def _decimal(self) -> str | None:
-        """The sign before decimals by which nearly all values are numbers."""
+        """The decimal separator with which nearly all values are numbers."""
         texts = arrow().chunked_array([self.present])
-        for decimal in sorted(".,", key=lambda sign: sign != self.choices.decimal):
+        for decimal in sorted(".,", key=lambda sign: sign != self.options.decimal):
             _, bad = written_numbers(texts, decimal)
             if are_enough(~bad, self._counts):
                 return decimal
         return None
 
-    def _dropped_if_counting(self, kind: str) -> Found:
-        """A number for each row that only says which row it is."""
-        taken = self.taken_for(kind)
+    def _number_or_identifier(self) -> Found:
+        """A column of numbers, dropped if they only count or identify the rows."""
+        taken = self.taken_for("number")
         assert isinstance(taken.column, Number)
-        numbers = taken.column.read(self.column, self.choices.na).numbers
+        numbers = taken.column.read(self.column, self.options.na).numbers
         assert numbers is not None
         known = numbers[np.isfinite(numbers)]
         is_whole = bool((known == np.round(known)).all())
@@ -222,17 +229,19 @@ class Sample:
         if rows >= ENOUGH_NAMES and count == rows and ID.search(self.name):
             return Found(self.name, None, False, IDENTIFIER)
         if rows >= ENOUGH_NAMES and count >= DISTINCT_NAMES * rows:
-            # In later rows they may come again.
+            # They may recur in later rows.
             return self.taken_for("hashed")._replace(note="nearly each row has its own value")
-        if count > self.choices.most and not self.choices.hashes:
-            return self.taken_for("hashed")._replace(note=f"more than {self.choices.most:,} values")
+        if count > self.options.max_categories and not self.options.hashes:
+            return self.taken_for("hashed")._replace(
+                note=f"more than {self.options.max_categories:,} values"
+            )
         return self.taken_for("category")
 
     def _date_format(self) -> str | None:
-        """The first format that fits nearly all values."""
+        """The first format that nearly all values have."""
         first = self.present[:FEW_VALUES]
         if sum(sum(map(str.isdigit, text)) >= DIGITS_OF_DATES for text in first) < len(first) / 2:
-            return None  # of words that is known quickly
+            return None  # words are recognized quickly
         texts = arrow().chunked_array([self.present])
         for day in DAYS:
             for time in TIMES if day != ISO_FORMAT else ("",):
@@ -245,27 +254,26 @@ class Sample:
         return Found(self.name, self._column(kind, format), self.gaps())
 
     def _column(self, kind: str, format: str) -> Column | None:
-        name, choices = self.name, self.choices
+        name, options = self.name, self.options
         if kind == "number":
             if self.is_plain or not self.present:
-                return Number(name, choices.decimal)
-            return Number(name, self._decimal() or choices.decimal, written=True)
+                return Number(name, options.decimal)
+            return Number(name, self._decimal() or options.decimal, written=True)
         if kind == "boolean":
             return Boolean(name)
         if kind == "text":
-            return Text(name, choices.bits, choices.seed)
+            return Text(name, options.hash_bits, options.seed)
         if kind == "date":
             return self._date(format)
-        # Twice as many values as there are, and some more; the most if there are few rows.
-        (codes, count), capacity = self.codes(), choices.most
+        (codes, count), capacity = self.codes(), options.max_categories
         if codes.size >= ENOUGH_ROWS:
             capacity = min(capacity, 2 * count + MORE_VALUES)
-        return Category(name, capacity, hashed=choices.hashes or kind == "hashed")
+        return Category(name, capacity, hashed=options.hashes or kind == "hashed")
 
     def _date(self, format: str) -> Date:
         format = format or (self.is_text and self._date_format()) or ISO_FORMAT
         if format != ISO_FORMAT:
             return Date(self.name, format, TIME.search(format) is not None)
-        times, missing, bad = dates_of(self.column, format, self.choices.na)
+        times, missing, bad = dates_of(self.column, format, self.options.na)
         known = times[~(missing if bad is None else missing | bad)]
         return Date(self.name, format, bool((known % SECONDS_A_DAY != 0).any()))

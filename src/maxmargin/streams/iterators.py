@@ -1,11 +1,10 @@
-"""Rows from any iterable: of blocks (X, y), or of dicts and their labels, perhaps with weights."""
+"""Rows from iterables of blocks (X, y), or of dicts and labels, perhaps with weights."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain, islice
 from numbers import Real
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin._extras import is_on_device
-from maxmargin.streams.arrays import content_of
+from maxmargin.streams.arrays import ENTRY_SIZE, content_of
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -30,23 +29,23 @@ from maxmargin.streams.source import (
 )
 
 ROWS_AT_ONCE = 1024
-# Of an entry of a CSR matrix: its value and its column.
-ENTRY_SIZE = 12
 
 
 class IteratorSource(Source):
-    """Blocks as an iterable gives them, or of its rows.
+    """Blocks from an iterable of blocks or rows.
 
-    It is read in the thread that asks for blocks: some iterators, such as cursors of data bases,
-    do not work in any other.
+    It is read in the thread that requests blocks, since some iterators, such as database cursors,
+    work in no other thread.
 
     ``rows`` are pairs (X, y) of a block, X perhaps on a GPU, y being None without labels; or pairs
-    of a row as a dict and its label, or dicts alone. A third item is the weight of each row of the
-    block, or of the row. A number in a dict is an entry of the column of its name; text is an entry
-    1 of the column "name=text". If ``iter(rows)`` starts anew each time, as with a list, the source
-    can be read more than once. Names of dicts that are not among ``columns`` are left out; by
-    default all names are columns, in the order in which they appear.
+    of a row as a dict and its label, or dicts. A third item is the weights of the block or the
+    weight of the row. A number in a dict is an entry of the column of its name; text is an entry 1
+    of the column "name=text". An iterable that can be restarted, such as a list, can be read
+    repeatedly. Names that are not in ``columns`` are ignored; by default all names are columns, in
+    order of appearance.
     """
+
+    format = "iterator"
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class IteratorSource(Source):
         self._is_fixed = columns is not None
         self._columns = {name: place for place, name in enumerate(columns or ())}
         self._survey: Survey | None = None
-        # Of a source that is read once: the block that the survey has taken, and the rest.
+        # If it can be read only once: the block that the survey has read, and the rest.
         self._begun: tuple[list[Block], Iterator[Block]] | None = None
 
     def survey(self) -> Survey:
@@ -118,7 +117,7 @@ class IteratorSource(Source):
                 raise StreamError(f"{where}: some rows have weights, some none.")
             has_labels, has_weights = y is not None, weight is not None
             if weight is not None:
-                weight = check_weight_array(weight, X.shape[0], where)
+                weight = check_weight_array(np.asanyarray(weight), X.shape[0], where)
                 weight = check_weights(weight, self.name, row)
             row, done = row + X.shape[0], done + _size(X)
             if X.shape[0]:
@@ -154,7 +153,10 @@ class IteratorSource(Source):
                 raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
             row, label, weight = together
             for name, value in entries(row, f"{self.name}, row {number}"):
-                place = self._place(str(name))
+                if self._is_fixed:
+                    place = self._columns.get(str(name))
+                else:
+                    place = self._columns.setdefault(str(name), len(self._columns))
                 if place is not None and value:
                     columns.append(place)
                     values.append(value)
@@ -162,15 +164,13 @@ class IteratorSource(Source):
             labels.append(label)
             weights.append(weight)
             if len(labels) == ROWS_AT_ONCE or len(values) * ENTRY_SIZE >= self._block_size:
-                block = self._block(starts, columns, values, labels, number)
-                yield *block, self._weights(weights, number)
+                yield self._block(starts, columns, values, labels, weights, number)
                 starts, columns, values, labels, weights = [0], [], [], [], []
         if labels:
-            block = self._block(starts, columns, values, labels, number)
-            yield *block, self._weights(weights, number)
+            yield self._block(starts, columns, values, labels, weights, number)
 
     def _weights(self, given: list[Any], last: int) -> list[Any] | None:
-        """Those of the rows up to the number ``last``, which all have one or none has."""
+        """The weights of the rows up to the number ``last``; None if no row has one."""
         if all(weight is None for weight in given):
             return None
         for row, weight in enumerate(given, last - len(given) + 1):
@@ -179,25 +179,25 @@ class IteratorSource(Source):
                 raise StreamError(f"{self.name}, row {row}: expected a weight, {found}.")
         return given
 
-    def _place(self, name: str) -> int | None:
-        if self._is_fixed:
-            return self._columns.get(name)
-        return self._columns.setdefault(name, len(self._columns))
-
     def _block(
         self,
         starts: list[int],
         columns: list[int],
         values: list[float],
         labels: list[Any],
+        weights: list[Any],
         last: int,
-    ) -> tuple[Any, np.ndarray | None]:
+    ) -> tuple[Any, np.ndarray | None, list[Any] | None]:
+        """A block of the rows up to the number ``last``."""
         shape = (len(labels), max(1, len(self._columns)))
         parts = (np.array(values, np.float64), np.array(columns, np.int32), np.array(starts))
         X = sparse.csr_matrix(parts, shape=shape)
         X.sum_duplicates()
+        return X, self._labels(labels, last), self._weights(weights, last)
+
+    def _labels(self, labels: list[Any], last: int) -> np.ndarray | None:
         if all(label is None for label in labels):
-            return X, None
+            return None
         kinds = {isinstance(label, str | np.str_) for label in labels}
         y = np.array(labels)
         is_sound = len(kinds) == 1 and y.ndim == 1 and y.dtype.kind in "biufU"
@@ -206,7 +206,7 @@ class IteratorSource(Source):
                 f"{self.name}, rows {last - len(labels) + 1} to {last}: "
                 "labels must be all numbers or all text, and none may be missing."
             )
-        return X, y
+        return y
 
     def identity(self) -> str:
         self.survey()
@@ -216,7 +216,7 @@ class IteratorSource(Source):
         return hashed.hexdigest()
 
     def restore(self, schema: dict[str, Any]) -> None:
-        self.survey()  # names that are known from later rows will come again
+        self.survey()  # names from later rows will appear again
 
     def schema(self) -> dict[str, Any]:
         self.survey()
@@ -225,9 +225,9 @@ class IteratorSource(Source):
 
 
 def entries(row: Mapping[Any, Any], where: str) -> Iterator[tuple[Any, float]]:
-    """The columns that a dict has entries of, by their names, and the entries."""
+    """The names of the columns of a dict's entries, and the entries."""
     for name, value in row.items():
-        if type(value) is float and math.isfinite(value):  # nearly always, and quick to see
+        if type(value) is float and math.isfinite(value):  # the common case, tested quickly
             yield name, value
         elif isinstance(value, str):
             yield f"{name}={value}", 1.0
@@ -239,10 +239,11 @@ def entries(row: Mapping[Any, Any], where: str) -> Iterator[tuple[Any, float]]:
             )
 
 
-def _is_finite(number: Real | np.bool_) -> bool:
-    with suppress(OverflowError):  # an integer without end
+def _is_finite(number: Any) -> bool:
+    try:
         return math.isfinite(number)
-    return False
+    except OverflowError:  # a huge integer
+        return False
 
 
 def _is_together(item: Any) -> bool:
@@ -254,7 +255,7 @@ def _is_row(item: Any) -> bool:
 
 
 def as_row(item: Any) -> tuple[Mapping[str, Any], Any, Any] | None:
-    """A dict, its label and its weight, which may be None; None if it is no such thing."""
+    """A dict, its label and its weight, which may be None; None for other items."""
     if not _is_row(item):
         return None
     row, label, weight = (*((item,) if isinstance(item, Mapping) else item), None, None)[:3]

@@ -1,4 +1,4 @@
-"""Text in pieces of whole lines."""
+"""Text in chunks of complete lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from maxmargin.streams.compression import Bytes
 from maxmargin.streams.source import StreamError
 
-# Of the memory that text is read into.
+# Initial size of the buffer that text is read into.
 FIRST_BUFFER = 2**20
 
 
@@ -25,7 +25,7 @@ class LongLine(Exception):
 
 
 class Chunk(NamedTuple):
-    """Whole lines, where they end in the text, and the bytes read from the disk up to there."""
+    """Complete lines, their end in the text, and the number of bytes read from the disk."""
 
     text: bytes
     end: int
@@ -33,7 +33,7 @@ class Chunk(NamedTuple):
 
 
 def end_of_line(text: bytes, is_first: bool) -> int:
-    """The place behind the first or the last newline; 0 if there is none."""
+    """The position after the first or the last newline; 0 if there is none."""
     return (text.find(b"\n") if is_first else text.rfind(b"\n")) + 1
 
 
@@ -45,16 +45,13 @@ def whole_lines(
     end_of: Callable[[Any, bool], int] = end_of_line,
     held: bytes = b"",
 ) -> Generator[Chunk, None, None]:
-    """Pieces of about ``size`` bytes of ``held`` and what is left of ``text``.
+    """Chunks of about ``size`` bytes of ``held`` and the rest of ``text``, from ``offset`` on.
 
-    These begin at ``offset``. ``end_of`` says where the last whole line of a piece ends, or the
-    first; 0 if there is none.
-
-    Where a piece ends depends on where it begins, and on nothing else. A last line without a
-    newline is given one. A line of more than ``longest`` bytes, where a piece is not as long
-    anyway, raises `LongLine`.
+    ``end_of`` finds the end of the first or the last complete line; 0 if there is none. The end of
+    a chunk depends only on its beginning. A missing newline at the end is added. A line of more
+    than ``longest`` bytes raises `LongLine`, unless chunks are that long anyway.
     """
-    end, buffer = offset, bytearray()  # used again: fresh memory takes longer than reading
+    end, buffer = offset, bytearray()  # reused: fresh memory takes longer than reading
     while filled := _fill(buffer, held[:size], text, size):
         held = held[size:]
         cut = filled if filled < size else end_of(buffer, False)
@@ -67,10 +64,7 @@ def whole_lines(
 
 
 def _fill(buffer: bytearray, held: bytes, text: Bytes, size: int) -> int:
-    """Put ``held`` and what comes behind it into the buffer; how many bytes, at most ``size``.
-
-    The buffer grows with the text.
-    """
+    """Fill the buffer, which may grow, with ``held`` and at most ``size`` bytes in total."""
     buffer[: len(held)] = held
     filled = len(held)
     while filled < size:
@@ -87,16 +81,16 @@ def _fill(buffer: bytearray, held: bytes, text: Bytes, size: int) -> int:
 def _long_line(
     line: bytes, held: bytes, text: Bytes, longest: int, end_of: Callable[[Any, bool], int]
 ) -> tuple[bytes, bytes]:
-    """The line that begins with ``line``, and what was read behind it."""
+    """The line that begins with ``line``, and the text that was read after it."""
     cut, length = 0, len(line)
     while not cut:
         if length > longest:
             raise LongLine(longest, line)
-        # Twice as long: all looks together cost no more than two at the longest.
+        # Twice as long, so that all searches together take linear time.
         length = min(2 * length, longest + 1)
         line, held = line + held[: length - len(line)], held[length - len(line) :]
         line += text.read(length - len(line))
         cut = end_of(line, True)
-        if len(line) < length:  # nothing is left of the text
+        if len(line) < length:  # the end of the text
             cut = cut or len(line)
     return line[:cut], line[cut:] + held

@@ -1,4 +1,4 @@
-"""Errors and warnings that name options, which are spelled otherwise on the command line."""
+"""Errors and warnings that name options, which are spelled differently on the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Option(NamedTuple):
     """An option in a message."""
 
     name: str  # as in Python
-    # What it is or should be; "" if that is for the reader to say, ``...`` if no value is meant.
+    # The actual or the proposed value; "" for any value, ``...`` if only the name is meant.
     value: Any = ...
 
     def __str__(self) -> str:
@@ -23,12 +23,11 @@ class Option(NamedTuple):
         return f"{self.name}={value}"
 
 
-# In pieces.
 Message = tuple[str | Option, ...]
 
 
 class _WithOptions:
-    """A message in pieces (``args``), each a str or an `Option`."""
+    """A message whose pieces (``args``) are str or `Option`."""
 
     args: tuple[Any, ...]
 
@@ -36,12 +35,12 @@ class _WithOptions:
         return self.spelled(str)
 
     def spelled(self, spell: Callable[[Option], str]) -> str:
-        """The message, with options as ``spell`` writes them."""
+        """The message, with options spelled by ``spell``."""
         return "".join(spell(part) if isinstance(part, Option) else str(part) for part in self.args)
 
 
 class OptionError(_WithOptions, ValueError):
-    """An error whose message may mention options: its arguments are pieces, `str` or `Option`."""
+    """An error whose arguments are the pieces of its message, `str` or `Option`."""
 
 
 class OptionWarning(_WithOptions, UserWarning):
@@ -54,7 +53,7 @@ def check_na_values(values: Any) -> None:
 
 
 def no_column(place: str | int, names: Sequence[str]) -> str:
-    """The message for a missing column: which ones there are, and which may have been meant."""
+    """The message about a missing column, with those that exist and a suggestion."""
     cases = {name.lower(): name for name in names}
     close = get_close_matches(str(place).lower(), cases, n=1, cutoff=0.5)
     hint = f" (did you mean {cases[close[0]]!r}?)" if close and isinstance(place, str) else ""

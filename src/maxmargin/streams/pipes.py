@@ -1,10 +1,8 @@
-"""Standard input and named pipes: binary files that can be opened, and read, only once.
-
-What kind of text they hold is seen from the first line.
-"""
+"""Standard input and named pipes, which can be read only once."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import re
@@ -14,21 +12,20 @@ from typing import Any
 
 from maxmargin.streams.compression import Raw
 
-# So much of a file is looked at to find the end of the first line.
+# The first line is searched for in so many bytes, which are read in pieces.
 LONGEST_LINE, PIECE = 2**20, 2**16
-MARK = b"\xef\xbb\xbf"  # at the beginning of some UTF-8 files
 SVMLIGHT = re.compile(rb"([-+.\deE:]+|\S+(\s+(qid|\d+):\S+)+)\s*(#.*)?")
 DELIMITERS = (b",", b"\t", b";", b"|")
 
 
 def opened_once(path: Any) -> Any:
-    """The pipe at ``path``, where "-" is standard input; None if it is an ordinary file."""
+    """The pipe at ``path``, or standard input for "-"; None if it is a regular file."""
     if path == "-":
         if sys.stdin is None:
             raise ValueError("There is no standard input.")
         try:
             return _without_buffer(sys.stdin.fileno(), "<stdin>")
-        except io.UnsupportedOperation:  # it is not the process's own any more
+        except io.UnsupportedOperation:  # it was replaced
             return sys.stdin.buffer
     mode = os.stat(path).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
@@ -37,14 +34,14 @@ def opened_once(path: Any) -> Any:
 
 
 def _without_buffer(descriptor: int, name: str) -> io.FileIO:
-    # The lock of a buffer, held by a thread that waits for more, would crash Python's exit.
+    # The lock of a buffer, held by a blocked thread, would crash Python at exit.
     pipe = io.FileIO(descriptor, closefd=False)
     pipe.name = name  # type: ignore[misc]
     return pipe
 
 
 class Peeked(Raw):
-    """A binary file that is read from front to back, whose first line is known beforehand."""
+    """A binary file that is read sequentially, and whose first line is known beforehand."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file)
@@ -60,6 +57,6 @@ class Peeked(Raw):
 
 
 def looks_like_csv(line: bytes) -> bool:
-    """Does a file that begins with this line hold a table, and not svmlight text?"""
-    line = line.removeprefix(MARK).strip()
+    """Whether a file that begins with this line is a table rather than svmlight text."""
+    line = line.removeprefix(codecs.BOM_UTF8).strip()
     return SVMLIGHT.fullmatch(line) is None and any(delimiter in line for delimiter in DELIMITERS)

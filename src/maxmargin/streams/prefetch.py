@@ -1,4 +1,4 @@
-"""Do what comes next while the last is worked on."""
+"""Process the next items while the previous result is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 WORKERS = 2
-# Generators that wait for a pipe are not waited for.
+# How long to wait for a generator, which may be blocked by a pipe.
 PATIENCE_SECONDS = 1.0
 END = object()
 
@@ -20,14 +20,14 @@ END = object()
 def ahead(
     items: Generator[Item, None, None], work: Callable[[Item], Result], workers: int = WORKERS
 ) -> Iterator[Result]:
-    """``work(item)`` for each item, in order, a few of them ahead of their use.
+    """``work(item)`` for each item, in order, computed ahead by several threads.
 
-    Items are taken one after another, by one thread at a time, and worked on by several. The
-    threads are daemons: one that waits for a pipe does not keep the process alive.
+    One thread at a time takes an item. The threads are daemons: one that is blocked by a pipe does
+    not keep the process alive.
     """
     taking = threading.Lock()
     stopped = threading.Event()
-    # One place for each item under way, in their order.
+    # A queue of length 1 for each item in progress.
     places: Queue[Queue[tuple[Any, BaseException | None]]] = Queue(workers + 1)
 
     def run() -> None:
@@ -62,7 +62,7 @@ def ahead(
     finally:
         stopped.set()
         with suppress(Empty):
-            while True:  # a thread may wait for a place
+            while True:  # a thread may be waiting for a place
                 places.get_nowait()
         if taking.acquire(timeout=PATIENCE_SECONDS):
             items.close()

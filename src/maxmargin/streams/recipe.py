@@ -1,9 +1,10 @@
-"""Raw columns made ready to learn from, by one small object that travels with the model."""
+"""The transformer that prepares raw columns, and is stored with the model."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -17,7 +18,7 @@ from maxmargin.streams.column_kinds import Boolean, Category, Date, Number, Text
 from maxmargin.streams.csv_text import MISSING
 from maxmargin.streams.dicts import column_of
 from maxmargin.streams.frames import FrameReader
-from maxmargin.streams.infer_columns import GLANCE, IDENTIFIER, Choices, Found, found
+from maxmargin.streams.infer_columns import GLANCE, IDENTIFIER, Found, RecipeOptions, found
 from maxmargin.streams.option_errors import (
     Option,
     OptionError,
@@ -33,6 +34,7 @@ COLUMNS = {each.kind: each for each in (Number, Boolean, Category, Text, Date)}
 LARGEST_CAP = 10**6
 
 
+@dataclass(eq=False, repr=False)
 class Recipe(TransformerMixin, BaseEstimator):
     """Prepare raw columns on a stream: standardize, encode, hash and impute.
 
@@ -114,35 +116,20 @@ class Recipe(TransformerMixin, BaseEstimator):
     'yes'
     """
 
-    plan_: Any
-    running_: Running
-
-    def __init__(
-        self,
-        kinds: Mapping[str, str] | None = None,
-        *,
-        drop: Sequence[str] = (),
-        scale: bool = True,
-        missing: str = "mean",
-        categories: str = "one-hot",
-        max_categories: int = 1000,
-        hash_bits: int = 18,
-        seed: int = 0,
-        interactions: Sequence[tuple[str, str]] = (),
-        decimal: str = ".",
-        na_values: Sequence[str] = (),
-    ) -> None:
-        self.kinds = kinds
-        self.drop = drop
-        self.scale = scale
-        self.missing = missing
-        self.categories = categories
-        self.max_categories = max_categories
-        self.hash_bits = hash_bits
-        self.seed = seed
-        self.interactions = interactions
-        self.decimal = decimal
-        self.na_values = na_values
+    kinds: Mapping[str, str] | None = None
+    _: KW_ONLY
+    drop: Sequence[str] = ()
+    scale: bool = True
+    missing: str = "mean"
+    categories: str = "one-hot"
+    max_categories: int = 1000
+    hash_bits: int = 18
+    seed: int = 0
+    interactions: Sequence[tuple[str, str]] = ()
+    decimal: str = "."
+    na_values: Sequence[str] = ()
+    plan_: Any = field(init=False)
+    running_: Running = field(init=False)
 
     # ----------------------------------------------------------------------------- as a transformer
     def fit(self, X: Any, y: Any = None) -> Recipe:
@@ -152,26 +139,26 @@ class Recipe(TransformerMixin, BaseEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Recipe:
-        """Learn from more rows; the first ones determine the kinds of the columns."""
-        plan, rows = self._rows(X, y, skips=True)
+        """Learn from more rows; the kinds of columns are inferred in the first call."""
+        plan, rows = self._encoded(X, y, skips=True)
         running = self.running_ if hasattr(self, "plan_") else plan.begin()
         _, running = plan.prepare(rows, running, learn=True)
         self.__dict__.update(plan_=plan, running_=running)  # both or none
         return self
 
     def transform(self, X: Any) -> Any:
-        """The features of rows, as an array, or as a CSR matrix if some are not numeric."""
+        """The features of rows: an array if all are numbers, otherwise a CSR matrix."""
         check_is_fitted(self, "plan_")
-        plan, rows = self._rows(X, None)
+        plan, rows = self._encoded(X)
         return plan.prepare(rows, self.running_, learn=False)[0]
 
     def learned(self, X: Any, ignored: np.ndarray | None = None) -> tuple[Recipe, Any]:
-        """The recipe behind more rows, and these prepared as they came; this one stays as it is.
+        """A recipe that has also learned from ``X``, and the features as of each row.
 
         Nothing is learned from rows that are ``ignored``.
         """
         check_is_fitted(self, "plan_")
-        plan, rows = self._rows(X, None)
+        plan, rows = self._encoded(X)
         if ignored is not None:
             ignored = np.broadcast_to(ignored, rows.shape[:1]) if np.any(ignored) else None
         features, running = plan.prepare(rows, self.running_.alone(), learn=True, ignored=ignored)
@@ -182,75 +169,75 @@ class Recipe(TransformerMixin, BaseEstimator):
         return self.partial_fit([x])
 
     def transform_one(self, x: Mapping[str, Any]) -> dict[str, float]:
-        """The nonzero features of a row given as a dict, by name."""
+        """The features of a row given as a dict that are not 0, by their names."""
         row = sparse.csr_matrix(self.transform([x]))
         names = self.get_feature_names_out()
         return {names[k]: value for k, value in zip(row.indices, row.data.tolist(), strict=True)}
 
-    def _rows(self, X: Any, y: Any, *, skips: bool = False) -> tuple[Any, Any]:
-        """The plan, for which the first rows are looked at, and what rows say themselves."""
+    def _encoded(self, X: Any, y: Any = None, *, skips: bool = False) -> tuple[Any, Any]:
+        """The plan, made from the first rows if there is none, and the encoded rows."""
         plan = self.plan_ if hasattr(self, "plan_") else None
-        table = as_rows(X, plan)
+        rows = as_rows(X, plan)
         if plan is None:
             labels = None if y is None else np.asarray(y)[:GLANCE]
-            first = table[:GLANCE] if sparse.issparse(table) else table.slice(0, GLANCE)
+            first = rows[:GLANCE] if sparse.issparse(rows) else rows.slice(0, GLANCE)
             plan = self.plan_for(first, labels)
-            table = as_rows(X, plan)  # dicts are read by the kinds of the plan
-        if isinstance(plan, EntriesPlan) is not sparse.issparse(table):
+            rows = as_rows(X, plan)  # dicts are read by the kinds of the plan
+        if isinstance(plan, EntriesPlan) is not sparse.issparse(rows):
             raise ValueError("X must be sparse if it was sparse before, and a table otherwise.")
-        if isinstance(plan, EntriesPlan):
-            if (bad := plan.unusable(table)) is not None:
-                raise ValueError(f"Row {int(np.argmax(bad))}: a number is missing or too large.")
-            return plan, table
-        if lost := [each.name for each in plan.columns if each.name not in table.column_names]:
+        if lost := [each.name for each in plan.columns if each.name not in rows.column_names]:
             raise ValueError(f"X has no column {lost[0]!r}.")
-        parts, bad, lacking = plan.encode(table)
+        parts, bad, lacking = plan.encode(rows)
         if bad is not None:
             row = int(np.argmax(bad))
-            column, trouble = plan.trouble(table, row)
-            raise OptionError(f"Row {row}, column {column!r}: ", *trouble, ".")
-        if lacking is not None:
-            if not skips:
-                raise ValueError(
-                    f"Row {int(np.argmax(lacking))} lacks a number, and missing='skip' leaves such "
-                    "rows out in streams only."
-                )
-            parts = parts[~lacking]
-        return plan, parts
+            column, trouble = plan.trouble(rows, row)
+            where = f"Row {row}, column {column!r}" if column else f"Row {row}"
+            raise OptionError(f"{where}: ", *trouble, ".")
+        if lacking is not None and not skips:
+            raise ValueError(
+                f"Row {int(np.argmax(lacking))} lacks a number, and missing='skip' skips such rows "
+                "in streams only."
+            )
+        return plan, parts if lacking is None else parts[~lacking]
 
-    def plan_for(self, first: Any, labels: np.ndarray | None) -> Any:
-        """The plan for reading the columns of a table, from its first rows."""
-        self.check_parameters()
+    def plan_for(self, first: Any, labels: np.ndarray | None) -> Plan | EntriesPlan:
+        """How to read the columns of a table that begins with these rows."""
+        options = self._options()
         if sparse.issparse(first):
             return EntriesPlan()
-        kinds = {**(self.kinds or {}), **dict.fromkeys(self.drop, "drop")}
-        if strange := [name for name in kinds if name not in first.column_names]:
+        if strange := [name for name in options.kinds if name not in first.column_names]:
             raise StreamError(no_column(strange[0], first.column_names))
-        choices = Choices(
-            kinds,
-            self.decimal,
-            self.categories == "hash",
-            self.hash_bits,
-            self.seed,
-            self.max_categories,
-            (*MISSING, *self.na_values),
-        )
-        columns = [found(name, first[name], labels, choices) for name in first.column_names]
-        plan = self._plan_of(columns)
+        columns = [found(name, first[name], labels, options) for name in first.column_names]
+        plan = Plan(columns, options)
         for one in columns:
             if one.note == IDENTIFIER and one.name:  # pandas gives an index no name
-                _warn_of_identifier(one.name, first.num_rows)
+                warnings.warn(
+                    OptionWarning(
+                        f"column {one.name!r} is left out: each of the first {first.num_rows:,} "
+                        "rows has its own value. If values repeat, use ",
+                        Option("kinds", {one.name: "hashed"}),
+                        "; if not, ",
+                        Option("drop", [one.name]),
+                        ".",
+                    ),
+                    stacklevel=2,
+                )
         return plan
 
-    def _plan_of(self, columns: Sequence[Found]) -> Plan:
-        return Plan(
-            columns,
+    def _options(self) -> RecipeOptions:
+        """The parameters, checked."""
+        self.check_parameters()
+        return RecipeOptions(
+            kinds={**(self.kinds or {}), **dict.fromkeys(self.drop, "drop")},
             scale=self.scale,
             missing=self.missing,
-            bits=self.hash_bits,
+            hashes=self.categories == "hash",
+            max_categories=self.max_categories,
+            hash_bits=self.hash_bits,
             seed=self.seed,
-            interactions=[tuple(pair) for pair in self.interactions],  # type: ignore[misc]
-            na_values=self.na_values,
+            interactions=self.interactions,
+            decimal=self.decimal,
+            na=(*MISSING, *self.na_values),
         )
 
     def check_parameters(self) -> None:
@@ -277,7 +264,7 @@ class Recipe(TransformerMixin, BaseEstimator):
                 raise StreamError(f"interactions must be pairs of columns; got {pair!r}.")
 
     def with_na_values(self, more: Sequence[str]) -> Recipe:
-        """A recipe that also treats these texts as missing values."""
+        """A recipe with more spellings of missing values."""
         check_na_values(more)
         if set(more) <= set(self.na_values):
             return self
@@ -287,7 +274,7 @@ class Recipe(TransformerMixin, BaseEstimator):
             )
         return Recipe(**{**self.get_params(deep=False), "na_values": [*self.na_values, *more]})
 
-    # ------------------------------------------------------------------------------ what is known
+    # ------------------------------------------------------------------------- fitted attributes
     @property
     def columns_(self) -> list[dict[str, Any]]:
         check_is_fitted(self, "plan_")
@@ -306,29 +293,27 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        if isinstance(self.__dict__.get("plan_"), Plan):
-            return len(self.plan_.found)
-        raise AttributeError("There are no columns yet.")
+        return len(self.feature_names_in_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the features that `transform` makes."""
+        """The names of the features."""
         check_is_fitted(self, "plan_")
         return np.array(self.plan_.feature_names(self.running_), dtype=object)
 
     def formula(self) -> Preparation:
-        """What `transform` computes, in plain arrays; a `StreamError` names what has no such."""
+        """What `transform` computes, as plain arrays; a `StreamError` if this is impossible."""
         check_is_fitted(self, "plan_")
         return self.plan_.formula(self.running_)
 
     def at(self, plan: Any, running: Running) -> Recipe:
-        """The same recipe, for a plan and what is known somewhere in a stream."""
+        """A copy with this plan and these statistics."""
         one = Recipe(**self.get_params(deep=False))
         one.plan_, one.running_ = plan, running.alone()
         return one
 
     # ----------------------------------------------------------------------------------- for files
     def __getstate__(self) -> dict[str, Any]:
-        """What travels by pickle and skops: parameters, and the tree of what was learned."""
+        """For pickle and skops: the parameters, and the fitted state as a tree."""
         state: dict[str, Any] = super().__getstate__()
         if not hasattr(self, "plan_"):
             return state
@@ -344,16 +329,17 @@ class Recipe(TransformerMixin, BaseEstimator):
             self.plan_, self.running_ = known.plan_, known.running_
 
     def tree(self) -> dict[str, Any]:
-        """All of it, in what files hold."""
-        plan, running = self.plan_, self.running_
+        """The recipe as values that files can hold."""
         parameters = self.get_params(deep=False)
-        parameters["kinds"] = dict(self.kinds or {})
-        parameters["drop"] = list(self.drop)
-        parameters["interactions"] = [list(pair) for pair in self.interactions]
-        parameters["na_values"] = list(self.na_values)
-        if not self.na_values:  # earlier versions read such files as well
-            del parameters["na_values"]
-        columns = None
+        if not hasattr(self, "plan_"):
+            return {"parameters": parameters}
+        parameters |= {
+            "kinds": dict(self.kinds or {}),
+            "drop": list(self.drop),
+            "interactions": [list(pair) for pair in self.interactions],
+            "na_values": list(self.na_values),
+        }
+        plan, running, columns = self.plan_, self.running_, None
         if isinstance(plan, Plan):
             columns = [
                 {
@@ -377,88 +363,60 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_tree(cls, tree: Any) -> Recipe:
-        """What `tree` made; raises a `ValueError` unless its parts fit together."""
+        """The recipe of a `tree`; raises a `ValueError` unless its parts fit together."""
         try:
-            return cls._from_tree(dict(tree))
+            recipe = cls(**tree["parameters"])
+            options = recipe._options()
+            if len(tree) > 1:
+                recipe._restore(tree, options)
         except (KeyError, TypeError, AttributeError) as problem:
             raise ValueError(f"the recipe is damaged: {problem}") from None
-
-    @classmethod
-    def _from_tree(cls, tree: dict[str, Any]) -> Recipe:
-        recipe = cls(**tree["parameters"])
-        recipe.check_parameters()
-        columns = tree["columns"]
-        if columns is None:
-            plan: Any = EntriesPlan()
-        else:
-            plan = recipe._plan_of(
-                [
-                    Found(
-                        str(one["name"]),
-                        one["column"] and _column_from(one["column"]),
-                        bool(one["gaps"]),
-                        str(one["note"]),
-                    )
-                    for one in columns
-                ]
-            )
-        empty, known = plan.begin(), tree["vocabularies"]
-        arrays = [tree[name] for name in ("counts", "means", "squares")]
-        width = arrays[0].size if columns is None else empty.counts.size
-        for each in arrays:
-            if each.shape != (width,) or each.dtype != float or not np.isfinite(each).all():
-                raise ValueError("the recipe is damaged: there is not one number for each column")
-        missing, rows = tree["missing"], tree["rows"]
-        if missing.shape != empty.missing.shape or missing.dtype != np.int64:
-            raise ValueError("the recipe is damaged: there is not one count for each column")
-        if type(rows) is not float or not 0.0 <= rows < 2**53 or (arrays[0] < 0.0).any():
-            raise ValueError("the recipe is damaged: a count is not a number")
-        is_fine = len(known) == len(empty.known) and all(
-            type(one) is list and len(one) == len(set(one)) <= capacity
-            for one, capacity in zip(known, plan.capacities(), strict=False)
-        )
-        if not is_fine or not all(type(text) is str for one in known for text in one):
-            raise ValueError("the recipe is damaged: its categories do not fit")
-        counts, means, squares = (each.copy() for each in arrays)
-        begun = empty if columns is None else plan.begin(known)
-        recipe.plan_ = plan
-        recipe.running_ = begun._replace(
-            rows=rows, counts=counts, means=means, squares=squares, missing=missing.copy()
-        )
         return recipe
 
-
-def _warn_of_identifier(name: str, rows: int) -> None:
-    """Say that a column is left out, since only the first rows show that no value comes again."""
-    warnings.warn(
-        OptionWarning(
-            f"column {name!r} is left out: each of the first {rows:,} rows has its own value. If "
-            "values repeat, use ",
-            Option("kinds", {name: "hashed"}),
-            "; if not, ",
-            Option("drop", [name]),
-            ".",
-        ),
-        stacklevel=2,
-    )
-
-
-def _column_from(tree: Mapping[str, Any]) -> Any:
-    """A column from a file, of the types that it is made of."""
-    fields = dict(tree)
-    make: Any = COLUMNS[fields.pop("kind")]
-    for name, value in fields.items():
-        wanted = make.__annotations__[name]
-        if type(value).__name__ != wanted:
-            raise ValueError(f"the recipe is damaged: {name} is {value!r}")
-    if not 0 <= fields.get("capacity", 0) <= LARGEST_CAP or not 1 <= fields.get("bits", 1) <= 30:
-        raise ValueError("the recipe is damaged: there are too many columns")
-    return make(**fields)
+    def _restore(self, tree: dict[str, Any], options: RecipeOptions) -> None:
+        """Take the fitted state from a `tree`, checked."""
+        columns, rows, known = tree["columns"], tree["rows"], tree["vocabularies"]
+        plan: Any = EntriesPlan()
+        if columns is not None:
+            plan = Plan([_found_from(one) for one in columns], options)
+        capacities = plan.capacities()
+        if len(known) != len(capacities) or not all(
+            type(one) is list
+            and len(one) == len(set(one)) <= capacity
+            and all(type(text) is str for text in one)
+            for one, capacity in zip(known, capacities, strict=True)
+        ):
+            raise ValueError("the recipe is damaged: its categories do not fit")
+        begun = plan.begin(known)
+        arrays = {name: tree[name].copy() for name in ("counts", "means", "squares", "missing")}
+        for name, array in arrays.items():
+            # Sparse rows may have had any number of columns.
+            like = getattr(begun, "missing" if name == "missing" else "counts")
+            shape = arrays["counts"].shape if columns is None and name != "missing" else like.shape
+            if array.shape != shape or array.dtype != like.dtype or not np.isfinite(array).all():
+                raise ValueError(f"the recipe is damaged: {name} are not one for each column")
+        if type(rows) is not float or not 0.0 <= rows < 2**53 or (arrays["counts"] < 0.0).any():
+            raise ValueError("the recipe is damaged: a count is not a number")
+        self.plan_, self.running_ = plan, begun._replace(rows=rows, **arrays)
 
 
-# ------------------------------------------------------------------------------- rows of all kinds
+def _found_from(tree: Mapping[str, Any]) -> Found:
+    """A column from a file, with fields of the declared types."""
+    column = None
+    if tree["column"]:
+        fields = dict(tree["column"])
+        make: Any = COLUMNS[fields.pop("kind")]
+        for name, value in fields.items():
+            if type(value).__name__ != make.__annotations__[name]:
+                raise ValueError(f"the recipe is damaged: {name} is {value!r}")
+        if not (0 <= fields.get("capacity", 0) <= LARGEST_CAP and 1 <= fields.get("bits", 1) <= 30):
+            raise ValueError("the recipe is damaged: there are too many columns")
+        column = make(**fields)
+    return Found(str(tree["name"]), column, bool(tree["gaps"]), str(tree["note"]))
+
+
 def as_rows(X: Any, plan: Any = None) -> Any:
-    """A table of what a recipe takes, or a CSR matrix."""
+    """The rows that a recipe takes, as a table or a CSR matrix."""
     if sparse.issparse(X):
         return X.tocsr()
     pa = arrow()
@@ -469,20 +427,16 @@ def as_rows(X: Any, plan: Any = None) -> Any:
     if hasattr(X, "columns") or hasattr(X, "column_names"):
         return FrameReader(X, block_size=1).whole()
     if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
-        return table_of_dicts(X, plan)
+        names = dict.fromkeys(str(name) for row in X for name in row)
+        kinds = plan.input_kinds() if isinstance(plan, Plan) else dict.fromkeys(names, "text")
+        columns = {
+            name: column_of(name, [row.get(name) for row in X], kind)
+            for name, kind in kinds.items()
+        }
+        return pa.table(columns)
     numbers = np.asarray(X)
     if numbers.ndim != 2 or numbers.dtype.kind not in "fiub":
         raise ValueError(
             f"X must be a frame, a matrix of numbers or a list of dicts; got {type(X).__name__}."
         )
     return pa.table({f"x{k}": numbers[:, k] for k in range(numbers.shape[1])})
-
-
-def table_of_dicts(rows: Sequence[Mapping[str, Any]], plan: Any = None) -> Any:
-    """Rows that are dicts, as a table; names that they lack are missing."""
-    if isinstance(plan, Plan):
-        kinds = plan.input_kinds().items()
-    else:
-        kinds = dict.fromkeys((str(name) for row in rows for name in row), "text").items()
-    columns = {name: column_of(name, [row.get(name) for row in rows], kind) for name, kind in kinds}
-    return arrow().table(columns)

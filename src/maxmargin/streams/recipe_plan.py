@@ -1,14 +1,14 @@
-"""How the columns of a table become rows of features.
+"""From the columns of a table to rows of features.
 
-The values of rows are read first, which may happen ahead of learning; then each row is prepared by
-the statistics of all rows before it.
+Values are encoded first, which depends on single rows and may happen ahead of learning; then each
+row is prepared with the statistics of the rows so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from maxmargin.streams.column_kinds import (
     values_of,
 )
 from maxmargin.streams.csv_text import MISSING, remedies
-from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found
+from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found, RecipeOptions
 from maxmargin.streams.option_errors import Message, no_column
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import (
@@ -37,59 +37,59 @@ from maxmargin.streams.text.features import (
     standardise,
 )
 
-# Columns of a category before those of its values.
+# The first features of a category, and where those of its values begin.
 MISSING_PLACE, OTHER_PLACE, VALUES_FROM = 0, 1, 2
 LARGEST_WIDTH = 2**31 - 2
-# So many rows are standardised together, and copied together: they stay in the cache.
+# Numbers of rows that are standardized and copied together: they stay in the cache.
 ROWS_AT_ONCE, ROWS_COPIED = 32, 1024
+UNUSABLE = "a number is missing or too large"
 NO_WORDS = np.empty(0), np.empty(0, np.int64)
 
 
 class OneHotColumn(NamedTuple):
-    """A column of features for each value of a category, for a missing one and for all others."""
+    """A category with a feature for each value, one for missing and one for other values."""
 
     name: str
-    places: dict[str, int]  # which feature the value of a row has, those for a missing one included
+    places: dict[str, int]  # the feature of each value, and of the spellings of missing ones
     other: int  # the feature of all other values
-    width: int  # how many features there are
+    width: int  # the number of features
 
 
 class Preparation(NamedTuple):
-    """``(x - center) / scale`` of numbers, flags of those that are missing, and one-hot columns.
+    """``(x - center) / scale`` of numbers, indicators of missing numbers, and one-hot columns.
 
-    The features are in this order: all numbers, all flags, then the columns of each category.
+    The features are in this order.
     """
 
-    columns: Sequence[str]  # all raw columns, in their order, those that are left out included
-    names: Sequence[str]  # those of numbers
+    columns: Sequence[str]  # all raw columns, also those that are dropped
+    names: Sequence[str]  # the columns of numbers
     # Arrays of shape (n_numbers,).
     centers: np.ndarray
     scales: np.ndarray
-    fills: np.ndarray  # what stands for a number that is missing; NaN if nothing does
-    flagged: Sequence[int] = ()  # numbers among these that have a flag
+    fills: np.ndarray  # replaces missing numbers; NaN if nothing does
+    flagged: Sequence[int] = ()  # the positions of numbers that have an indicator
     categories: Sequence[OneHotColumn] = ()
 
 
 class Running(NamedTuple):
-    """Statistics of all rows so far."""
+    """Statistics of the rows so far."""
 
     rows: float
-    # Of each column of numbers: how many there were, their mean, and the sum of the squares of the
-    # deviations from it.
+    # Of each column of numbers; ``squares`` are sums of squared deviations from the mean.
     counts: np.ndarray
     means: np.ndarray
     squares: np.ndarray
-    missing: np.ndarray  # how many values of each column were missing
-    # The values of each category, in the order in which they came. The dicts are shared with the
-    # records that come later, and only ever get longer.
+    missing: np.ndarray  # number of missing values of each column
+    # The values of each category in order of appearance. Later records share the dicts and append
+    # to them; ``sizes`` are the numbers of values in this one.
     known: tuple[dict[str, int], ...] = ()
-    sizes: tuple[int, ...] = ()  # how many of these values there are here
+    sizes: tuple[int, ...] = ()
 
     def vocabularies(self) -> list[list[str]]:
         return [list(islice(one, size)) for one, size in zip(self.known, self.sizes, strict=True)]
 
     def alone(self) -> Running:
-        """The same, which shares nothing with other records."""
+        """A copy that shares nothing with other records."""
         names = ("counts", "means", "squares", "missing")
         arrays: dict[str, Any] = {name: getattr(self, name).copy() for name in names}
         known = tuple({text: k for k, text in enumerate(one)} for one in self.vocabularies())
@@ -98,14 +98,13 @@ class Running(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """Some rows, read column by column."""
+    """Encoded rows."""
 
-    # Of shape (n_rows, n_numbers + n_flags): numbers, NaN for missing ones, then columns for the
-    # flags of missing numbers.
+    # Of shape (n_rows, n_numbers + n_indicators): numbers, NaN for missing ones, then indicators.
     dense: np.ndarray
-    missing: np.ndarray | None  # bool of shape (n_rows, n_columns), None if nothing is
-    places: np.ndarray  # columns of entries 1 that need no other rows
-    # Of each category with a vocabulary.
+    missing: np.ndarray | None  # bool of shape (n_rows, n_columns), None if nothing is missing
+    places: np.ndarray  # columns of entries 1 that depend on no other rows
+    # Of each category that is not hashed: codes of values, and the values.
     codes: Sequence[np.ndarray]
     texts: Sequence[Sequence[str]]
     hashed: np.ndarray  # of shape (n_rows, n_hashed)
@@ -117,7 +116,7 @@ class Parts:
         return self.dense.shape[0], self.dense.shape[1]
 
     def __getitem__(self, rows: Any) -> Parts:
-        """Some of the rows, as if the others had not been there."""
+        """Some of the rows."""
         codes, texts = _in_order([one[rows] for one in self.codes], self.texts)
         entries = sparse.csr_matrix(self.words, shape=(self.dense.shape[0], LARGEST_WIDTH))[rows]
         return Parts(
@@ -131,7 +130,7 @@ class Parts:
         )
 
     def blank(self, rows: np.ndarray) -> Parts:
-        """The same without anything in some rows, which are still there."""
+        """The same with all values of some rows missing."""
         self.dense[rows] = np.nan
         if self.missing is not None:
             self.missing[rows] = False
@@ -146,7 +145,7 @@ class Parts:
 def _in_order(
     codes: Sequence[np.ndarray], texts: Sequence[Sequence[str]]
 ) -> tuple[list[np.ndarray], list[list[str]]]:
-    """Codes of each category in the order in which they appear, and the texts that still do."""
+    """Codes of each category in order of appearance, and the values that still occur."""
     ordered, present = [], []
     for each, words in zip(codes, texts, strict=True):
         distinct, first = np.unique(each[each != len(words)], return_index=True)
@@ -159,63 +158,44 @@ def _in_order(
 
 
 def _unique_names(names: list[str]) -> list[str]:
-    """The names, with numbers behind those that are repeated."""
-    given = set(names)
-    if len(given) == len(names):
-        return names
-    unique: dict[str, None] = {}
-    for name in names:
+    """The names, with numbers behind repeated ones."""
+    given, unique = set(names), dict[str, None]()
+    for name in names if len(given) < len(names) else ():
         one, k = name, 1
         while one in unique or (k > 1 and one in given):
             k += 1
             one = f"{name} ({k})"
         unique[one] = None
-    return list(unique)
+    return list(unique) or names
 
 
 class Plan:
-    """How each column is read, and where its features are.
+    """How each column is read, and where its features are; ``found`` are all columns."""
 
-    ``found`` are all columns, with those that are left out; see `Recipe` for the other parameters.
-    """
-
-    def __init__(
-        self,
-        found: Sequence[Found],
-        *,
-        scale: bool,
-        missing: str,
-        bits: int,
-        seed: int,
-        interactions: Sequence[tuple[str, str]] = (),
-        na_values: Sequence[str] = (),
-    ) -> None:
-        self._na = (*MISSING, *na_values)
+    def __init__(self, found: Sequence[Found], options: RecipeOptions) -> None:
+        self._na = options.na
         self.found = list(found)
         self.columns: list[Column] = [one.column for one in found if one.column is not None]
-        self.missing = missing
-        self.bits, self.seed = bits, seed
+        self.missing = options.missing
+        self.bits, self.seed = options.hash_bits, options.seed
         self._numbers = [each for each in self.columns if each.has_number]
         categories = [each for each in self.columns if isinstance(each, Category)]
         self._coded = [each for each in categories if not each.hashed]
         self._hashes = [each for each in categories if each.hashed]
-        self.interactions = [self._checked_pair(pair) for pair in interactions]
-        gaps = {one.name for one in found if one.gaps} if missing == "mean" else set()
-        self._flagged = [each.name for each in self._numbers if each.name in gaps]
-        scaled = [scale and each.is_scaled for each in self._numbers]
-        self._scaled = np.array(scaled, dtype=np.bool_)
-        self._lay_out()
-
-    def _checked_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
         known = {each.name: each for each in self.columns}
-        for name in pair:
+        for name in chain.from_iterable(options.interactions):
             if name not in known:
                 raise StreamError(f"interactions: {no_column(name, list(known))}")
             if isinstance(known[name], Text):
                 raise StreamError(
                     f"interactions: column {name!r} is text, which has no interactions."
                 )
-        return pair
+        self.interactions = [(one, other) for one, other in options.interactions]
+        gaps = {one.name for one in found if one.gaps} if self.missing == "mean" else set()
+        self._flagged = [each.name for each in self._numbers if each.name in gaps]
+        scaled = [options.scale and each.is_scaled for each in self._numbers]
+        self._scaled = np.array(scaled, dtype=np.bool_)
+        self._lay_out()
 
     def _lay_out(self) -> None:
         self.names = [each.name for each in self._numbers]
@@ -244,24 +224,32 @@ class Plan:
             )
 
     def begin(self, vocabularies: Sequence[Sequence[str]] | None = None) -> Running:
-        """Before the first row, with the values of categories that are known by then."""
+        """The statistics before the first row; values of categories may be known already."""
         counts, means, squares = np.zeros((3, len(self._numbers)))
         missing = np.zeros(len(self.columns), np.int64)
-        words = [()] * len(self._coded) if vocabularies is None else vocabularies
-        known = tuple({text: k for k, text in enumerate(one)} for one in words)
+        texts = [()] * len(self._coded) if vocabularies is None else vocabularies
+        known = tuple({text: k for k, text in enumerate(one)} for one in texts)
         return Running(0.0, counts, means, squares, missing, known, tuple(map(len, known)))
 
     def capacities(self) -> list[int]:
-        """How many values of each category get columns."""
+        """The number of values of each category that have features."""
         return [each.capacity for each in self._coded]
 
     def input_kinds(self) -> dict[str, str]:
-        """The kinds as which readers of CSV and dicts give the columns."""
+        """The kinds as which CSV and dicts are read."""
         return {each.name: each.input_kind() for each in self.columns}
 
     # ---------------------------------------------------------------------- values of single rows
-    def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
-        """The rows of a table, which of them cannot be read, and which are to be left out."""
+    def encode(self, rows: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
+        """Encode the rows of a table or a matrix, which of them are invalid, and which to skip."""
+        parts, bad, lacking = (
+            self._of_matrix(rows) if isinstance(rows, np.ndarray) else self._of_table(rows)
+        )
+        if self.missing == "error" and lacking is not None:
+            return parts, lacking if bad is None else bad | lacking, None
+        return parts, bad, lacking
+
+    def _of_table(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
         read = {each.name: values_of(each, table, self._na) for each in self.columns}
         rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
         dense[:, len(self._numbers) :] = 0.0
@@ -272,7 +260,7 @@ class Plan:
             values = read[each.name]
             if values.missing is None and is_plain:
                 continue
-            values = values.looked_at()
+            values = values.checked()
             assert values.missing is not None
             if values.missing.any():
                 if missing is None:
@@ -291,10 +279,10 @@ class Plan:
             self._hashed(read, rows),
             self._words(read, rows),
         )
-        return parts, *self._judged(bad, lacking)
+        return parts, bad, lacking
 
-    def of_matrix(self, X: np.ndarray) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
-        """The same for a matrix, if all columns are of numbers."""
+    def _of_matrix(self, X: np.ndarray) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
+        """The same for a matrix, if all columns are numbers."""
         rows, dense = X.shape[0], np.zeros((X.shape[0], self._n_dense))
         used = [k for k, one in enumerate(self.found) if one.column is not None]
         numbers = X if len(used) == X.shape[1] else X[:, used]
@@ -307,16 +295,7 @@ class Plan:
             lacking = missing.any(axis=1)
         nothing = np.empty((rows, 0), np.int64)
         words = *NO_WORDS, np.zeros(rows + 1, np.int64)
-        parts = Parts(dense, missing, nothing, [], [], nothing, words)
-        return parts, *self._judged(bad, lacking)
-
-    def _judged(
-        self, bad: np.ndarray | None, lacking: np.ndarray | None
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Rows that lack a number cannot be read, or are left out."""
-        if self.missing == "error" and lacking is not None:
-            return lacking if bad is None else bad | lacking, None
-        return bad, lacking
+        return Parts(dense, missing, nothing, [], [], nothing, words), bad, lacking
 
     def _places(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
         parts = [
@@ -332,22 +311,18 @@ class Plan:
             texts = [f"{each.name}={text}" for text in (*read[each.name].texts, "")]
             hashed[:, k] = self._hash(texts)[read[each.name].codes]
         for k, (one, other) in enumerate(self.interactions, len(self._hashes)):
-            hashed[:, k] = self._crossed(one, read[one], other, read[other], rows)
+            codes, texts = self._codes_and_texts(one, read[one], rows)
+            more, others = self._codes_and_texts(other, read[other], rows)
+            pairs, inverse = np.unique(codes * len(others) + more, return_inverse=True)
+            hashed[:, k] = self._hash(
+                [f"{texts[pair // len(others)]}*{others[pair % len(others)]}" for pair in pairs]
+            )[inverse]
         return hashed
-
-    def _crossed(
-        self, one: str, first: Values, other: str, second: Values, rows: int
-    ) -> np.ndarray:
-        """Columns of pairs of values; of a number only the name matters."""
-        codes, texts = self._codes_and_texts(one, first, rows)
-        more, others = self._codes_and_texts(other, second, rows)
-        pairs, inverse = np.unique(codes * len(others) + more, return_inverse=True)
-        names = [f"{texts[pair // len(others)]}*{others[pair % len(others)]}" for pair in pairs]
-        return self._hash(names)[inverse]
 
     def _codes_and_texts(
         self, name: str, values: Values, rows: int
     ) -> tuple[np.ndarray, list[str]]:
+        """Codes and texts of a factor of an interaction; of numbers only the name matters."""
         if values.codes is None:
             return np.zeros(rows, np.int64), [name]
         return values.codes.astype(np.int64), [f"{name}={text}" for text in (*values.texts, "")]
@@ -368,10 +343,10 @@ class Plan:
         return entries.data, entries.indices.astype(np.int64), entries.indptr.astype(np.int64)
 
     def trouble(self, table: Any, row: int) -> tuple[str, Message]:
-        """The first column whose value in ``row`` cannot be used, and why."""
+        """The first column whose value in ``row`` is invalid, and why."""
         for each in self.columns:
             one = table.select([each.name]).slice(row, 1)
-            values, value = values_of(each, one, self._na).looked_at(), one[each.name][0].as_py()
+            values, value = values_of(each, one, self._na).checked(), one[each.name][0].as_py()
             if values.bad is not None and values.bad[0]:
                 number = values.numbers
                 if number is not None and abs(number[0]) > LARGEST_NUMBER:
@@ -385,14 +360,14 @@ class Plan:
                 return each.name, (f"the {each.kind} is missing",)
         raise AssertionError("the row has no trouble")
 
-    # ---------------------------------------------------------------- features, by all rows so far
+    # --------------------------------------------------------- features by statistics of all rows
     def prepare(
         self, parts: Parts, running: Running, learn: bool, ignored: np.ndarray | None = None
     ) -> tuple[Any, Running]:
-        """Rows of features, and what is known behind them.
+        """The features of rows, and the statistics after them.
 
-        ``running`` stays as it is, but for its vocabularies, which get longer. The arrays of
-        ``parts`` are used up. Rows that are ``ignored`` are as if they were not there.
+        ``running`` is unchanged, except that its vocabularies may grow; the arrays of ``parts`` are
+        overwritten. Nothing is learned from ``ignored`` rows.
         """
         new = len(parts.dense)
         if ignored is not None:
@@ -423,14 +398,14 @@ class Plan:
     def _values(
         self, parts: Parts, running: Running, learn: bool
     ) -> tuple[list[np.ndarray], tuple[int, ...]]:
-        """Columns of the values of categories, and how many are known behind these rows."""
+        """The features of the values of categories, and how many values are known afterwards."""
         columns, sizes = [], []
         for each, codes, texts, known, size in zip(
             self._coded, parts.codes, parts.texts, running.known, running.sizes, strict=True
         ):
             if learn:
                 while len(known) > size:
-                    known.popitem()  # of rows that were not learned from in the end
+                    known.popitem()  # of rows that were prepared but never learned
                 for text in texts:
                     if len(known) >= each.capacity:
                         break
@@ -462,9 +437,9 @@ class Plan:
         entries = out[0][:filled], out[1][:filled], out[2]
         return sparse.csr_matrix(entries, shape=shape, copy=False)
 
-    # --------------------------------------------------------------------------------- for readers
+    # --------------------------------------------------------------------------------- description
     def feature_names(self, running: Running) -> list[str]:
-        """Of all features; places of categories that nothing has taken yet have a number."""
+        """Names of all features; those reserved for values of categories have a number."""
         names = list(self.names)
         for each in self.columns:
             for part, size in each.parts.items():
@@ -475,12 +450,16 @@ class Plan:
             names += [f"{category.name}={text}" for text in texts]
             names += [f"{category.name}#{k}" for k in range(len(texts), category.capacity)]
         if self.is_hashed:
-            what = self._hashed_name()
+            # Columns share hashed features.
+            words = [each.name for each in self.columns if isinstance(each, Text)]
+            others = [each.name for each in self._hashes]
+            others += [f"{one}*{other}" for one, other in self.interactions]
+            what = f"{', '.join([*words, *others])}: hashed {'value' if others else 'word'}"
             names += [f"{what} {k}" for k in range(2**self.bits)]
         return _unique_names(names)
 
     def formula(self, running: Running) -> Preparation:
-        """What `prepare` computes, where features are numbers and values of categories."""
+        """What `prepare` computes from numbers, booleans and one-hot categories."""
         known = {each.name for each in [*self._numbers, *self._coded] if not each.parts}
         if strange := [each for each in self.columns if each.name not in known]:
             what = "hashed category" if isinstance(strange[0], Category) else strange[0].kind
@@ -516,20 +495,13 @@ class Plan:
             ],
         )
 
-    def _hashed_name(self) -> str:
-        """What all hashed features are called, which columns share."""
-        words = [each.name for each in self.columns if isinstance(each, Text)]
-        others = [each.name for each in self._hashes]
-        others += [f"{one}*{other}" for one, other in self.interactions]
-        return f"{', '.join([*words, *others])}: hashed {'value' if others else 'word'}"
-
     def features_in_use(self, running: Running) -> int:
-        """How many features there are without those that wait for values of categories."""
+        """The number of features, without those reserved for values of categories."""
         reserved = sum(VALUES_FROM + capacity for capacity in self.capacities())
         return self.width - reserved + sum(running.sizes)
 
     def described(self, running: Running) -> list[dict[str, Any]]:
-        """Each column: what it was taken for, and what came of it."""
+        """Each column with its kind and its numbers of values."""
         used = {each.name: k for k, each in enumerate(self.columns)}
         sizes = dict(zip([each.name for each in self._coded], running.sizes, strict=True))
         lines = []
@@ -546,7 +518,6 @@ class Plan:
         return lines
 
     def _note(self, one: Found, running: Running, size: int | None) -> str:
-        """The note for a column after these rows."""
         if isinstance(one.column, Category) and size == one.column.capacity:
             return f"{size:,} values have columns: all others share one"
         if one.note == ALWAYS_THE_SAME and one.column is not None:
@@ -562,10 +533,10 @@ def identity_plan(
     vocabulary: Mapping[str, Sequence[str]],
     na_values: Sequence[str] = (),
 ) -> tuple[Plan, Running]:
-    """The plan of a table without a recipe, and the values of categories, which it never adds to.
+    """The plan of a table without a recipe, and the values of categories, which are fixed.
 
-    ``kinds`` are "number", "boolean" or "text". Numbers and booleans stay as they are, and a
-    missing one is an error; ``vocabulary`` has the values of columns of text.
+    ``kinds`` are "number", "boolean" or "text", and ``vocabulary`` has the values of columns of
+    text. Numbers and booleans are not changed, and missing ones are errors.
     """
     words = {name: list(dict.fromkeys(vocabulary.get(name, ()))) for name in kinds}
     columns: dict[str, Column] = {}
@@ -575,12 +546,12 @@ def identity_plan(
         else:
             columns[name] = Boolean(name) if kind == "boolean" else Number(name)
     found = [Found(name, column, False) for name, column in columns.items()]
-    plan = Plan(found, scale=False, missing="error", bits=1, seed=0, na_values=na_values)
+    plan = Plan(found, RecipeOptions(na=(*MISSING, *na_values)))
     return plan, plan.begin([words[name] for name, kind in kinds.items() if kind == "text"])
 
 
 def _copy_columns(columns: Sequence[np.ndarray | None], out: np.ndarray) -> None:
-    """Write columns into the first ones of a matrix, a few rows at a time."""
+    """Write columns into the first ones of a matrix, some rows at a time."""
     for begin in range(0, out.shape[0], ROWS_COPIED):
         rows = slice(begin, begin + ROWS_COPIED)
         for place, column in enumerate(columns):
@@ -589,7 +560,9 @@ def _copy_columns(columns: Sequence[np.ndarray | None], out: np.ndarray) -> None
 
 
 class EntriesPlan:
-    """How the entries of sparse rows without names are scaled: by the deviations of columns."""
+    """How entries of sparse rows are scaled: by the deviations of their columns."""
+
+    columns = found = ()
 
     def capacities(self) -> list[int]:
         return []
@@ -598,32 +571,32 @@ class EntriesPlan:
         return running.counts.size
 
     def feature_names(self, running: Running) -> list[str]:
-        """As those of arrays."""
         return [f"x{k}" for k in range(running.counts.size)]
 
     def formula(self, running: Running) -> Preparation:
-        """As in `Plan`."""
         ones = sparse.csr_matrix(np.ones((1, running.counts.size)))
         factors = self.prepare(ones, running, learn=False)[0].toarray()[0]
         names, nothing = self.feature_names(running), np.zeros(factors.size)
         return Preparation(names, names, nothing, 1.0 / factors, nothing * np.nan)
 
     def described(self, running: Running) -> list[dict[str, Any]]:
-        """Nothing: no column has a name, and all are of numbers."""
-        return []
+        return []  # no column has a name, and all are numbers
 
-    def begin(self) -> Running:
+    def begin(self, vocabularies: Sequence[Sequence[str]] | None = None) -> Running:
         nothing = np.zeros(0)
         return Running(0.0, nothing, nothing, nothing, np.zeros(0, np.int64))
 
-    def unusable(self, X: sparse.csr_matrix) -> np.ndarray | None:
-        """Rows with a number that is missing or too large to be scaled; None if all are usable."""
+    def encode(self, X: sparse.csr_matrix) -> tuple[Any, np.ndarray | None, None]:
+        """The rows, and which of them have a number that is missing or too large."""
         fine = np.abs(X.data) <= LARGEST_NUMBER
         if fine.all():
-            return None
+            return X, None, None
         bad = np.zeros(X.shape[0], bool)
         bad[np.searchsorted(X.indptr, np.flatnonzero(~fine), side="right") - 1] = True
-        return bad
+        return X, bad, None
+
+    def trouble(self, X: sparse.csr_matrix, row: int) -> tuple[str, Message]:
+        return "", (UNUSABLE,)
 
     def prepare(
         self,
@@ -632,7 +605,7 @@ class EntriesPlan:
         learn: bool,
         ignored: np.ndarray | None = None,
     ) -> tuple[Any, Running]:
-        """As in `Plan`; rows may be wider than those before."""
+        """As `Plan.prepare`; rows may be wider than those before."""
         more = max(0, X.shape[1] - running.counts.size)
         before = running.counts, running.means, running.squares
         counts, means, squares = (np.pad(each, (0, more)) for each in before)

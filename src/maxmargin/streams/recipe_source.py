@@ -1,4 +1,4 @@
-"""Rows prepared by a recipe on their way from a source to a learner."""
+"""Rows that a recipe prepares between a source and a learner."""
 
 from __future__ import annotations
 
@@ -13,20 +13,29 @@ from sklearn.pipeline import Pipeline
 
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.recipe import Recipe, as_rows
-from maxmargin.streams.recipe_plan import EntriesPlan, Plan
-from maxmargin.streams.source import OTHERWISE, START, Block, Position, Source, StreamError, Survey
+from maxmargin.streams.recipe_plan import UNUSABLE, EntriesPlan, Parts, Plan
+from maxmargin.streams.source import (
+    OTHERWISE,
+    START,
+    Block,
+    DelegatingSource,
+    Position,
+    Source,
+    StreamError,
+    Survey,
+)
 
 
-class PreparedSource(Source):
-    """Another source, whose rows a recipe or a transformer prepares when they are asked for.
+class PreparedSource(DelegatingSource):
+    """A source whose rows a recipe or a transformer prepares when they are requested.
 
-    The recipe learns in the first pass over the rows, and stays as it is in all others; if it is
-    ``frozen``, in all. The rows are values read by its plan (of a table), or matrices.
+    The recipe learns in the first pass; if it is ``frozen``, never. The rows are matrices, or
+    `Parts` that its plan has encoded.
     """
 
-    def __init__(self, rows: Source, recipe: Any, *, frozen: bool = False) -> None:
-        self._rows, self._recipe = rows, recipe
-        self.name, self.total, self.repeatable = rows.name, rows.total, rows.repeatable
+    def __init__(self, source: Source, recipe: Any, *, frozen: bool = False) -> None:
+        super().__init__(source)
+        self._recipe = recipe
         self._plan = self._plan_for(recipe)
         self._begin = recipe.running_ if hasattr(recipe, "running_") else self._plan.begin()
         self._reached = self._begin
@@ -37,8 +46,8 @@ class PreparedSource(Source):
             return TransformerPlan(recipe)
         if hasattr(recipe, "plan_"):
             return recipe.plan_
-        if (plan := getattr(self._rows, "plan", None)) is not None:
-            return plan
+        if self._source.plan is not None:
+            return self._source.plan
         first = self._first_rows() if self.repeatable else None
         if first is None:
             raise StreamError(f"{self.name}: a recipe for matrices needs rows to look at.")
@@ -50,9 +59,9 @@ class PreparedSource(Source):
         return self._recipe.plan_for(table, None)
 
     def _first_rows(self) -> Any:
-        """As many as are looked at, however they are cut into blocks; a block if it is sparse."""
+        """The rows to infer kinds from, or a sparse block."""
         found, rows = list[Any](), 0
-        for block in self._rows.blocks():
+        for block in self._source.blocks():
             if sparse.issparse(block.X):
                 return block.X
             found.append(block.X[: GLANCE - rows])
@@ -62,51 +71,47 @@ class PreparedSource(Source):
         return np.concatenate(found) if found else None
 
     def survey(self) -> Survey:
-        found = self._rows.survey()
+        found = super().survey()
         return found._replace(width=self._width(found.width))
 
     def glance(self) -> Survey:
-        found = self._rows.glance()
+        found = super().glance()
         return found._replace(width=self._width(found.width))
 
     def _width(self, raw: int) -> int:
         if isinstance(self._plan, Plan):
             return self._plan.width
-        return raw if isinstance(self._plan, EntriesPlan) else self._plan.width(self._rows)
+        return raw if isinstance(self._plan, EntriesPlan) else self._plan.width(self._source)
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
         learn = not self._is_over
         running = self._begin if start == START and learn else self._reached
         running = running.alone() if learn and hasattr(running, "alone") else running
-        lacking = 0
-        for block in self._rows.blocks(start):
-            before = block.X.shape[0]
-            block, rows = self._parts_of(block)
-            lacking += before - rows.shape[0]
+        left_out = 0
+        for block in self._source.blocks(start):
+            rows, lacking = self._encoded(block)
+            if lacking is not None:
+                y, weight = (None if a is None else a[~lacking] for a in (block.y, block.weight))
+                block, rows = block._replace(y=y, weight=weight), rows[~lacking]
+                left_out += int(lacking.sum())
             ignored = None
             if learn and block.weight is not None and not block.weight.all():
                 ignored = block.weight == 0.0
             X, running = self._plan.prepare(rows, running, learn, ignored)
             if X.shape[0]:
                 yield block._replace(X=X, recipe=running)
-            self.skipped = self._rows.skipped + lacking
-        self.skipped = self._rows.skipped + lacking
+            self.skipped = self._source.skipped + left_out
+        self.skipped = self._source.skipped + left_out
 
-    def _parts_of(self, block: Block) -> tuple[Block, Any]:
-        """The values of rows, as the plan prepares them; of a matrix perhaps without some rows."""
-        if isinstance(self._plan, EntriesPlan):
-            parts, bad, lacking = block.X, self._plan.unusable(block.X), None
-        elif isinstance(self._plan, Plan) and isinstance(block.X, np.ndarray):
-            parts, bad, lacking = self._plan.of_matrix(block.X)
-        else:
-            return block, block.X
+    def _encoded(self, block: Block) -> tuple[Any, np.ndarray | None]:
+        """The rows of a block as the plan prepares them, and which of them to skip."""
+        if isinstance(block.X, Parts):
+            return block.X, None
+        rows, bad, lacking = self._plan.encode(block.X)
         if bad is not None:
             row = block.end.row - block.X.shape[0] + int(np.argmax(bad))
-            raise StreamError(f"{self.name}, row {row + 1}: a number is missing or too large.")
-        if lacking is not None:
-            y, weight = (None if one is None else one[~lacking] for one in (block.y, block.weight))
-            block, parts = block._replace(y=y, weight=weight), parts[~lacking]
-        return block, parts
+            raise StreamError(f"{self.name}, row {row + 1}: {UNUSABLE}.")
+        return rows, lacking
 
     def begin(self) -> None:
         self._reached, self._is_over = self._begin, self._is_frozen
@@ -118,19 +123,16 @@ class PreparedSource(Source):
     def end_pass(self) -> None:
         self._is_over = True
 
-    def identity(self) -> str:
-        return self._rows.identity()
-
     def schema(self) -> dict[str, Any]:
         recipe = self._reached
         if isinstance(self._recipe, Recipe):
             recipe = self._recipe.at(self._plan, self._reached)
-        return {**self._rows.schema(), "recipe": recipe, "prepared": self._is_over}
+        return {**super().schema(), "recipe": recipe, "prepared": self._is_over}
 
     def restore(self, schema: dict[str, Any]) -> None:
         known = dict(schema)
         recipe, self._is_over = known.pop("recipe"), bool(known.pop("prepared"))
-        self._rows.restore(known)
+        super().restore(known)
         if isinstance(recipe, Recipe) is not isinstance(self._recipe, Recipe):
             raise StreamError(OTHERWISE.format(name=self.name))
         if not isinstance(recipe, Recipe):
@@ -143,9 +145,9 @@ class PreparedSource(Source):
 
 
 class TransformerPlan:
-    """A transformer of scikit-learn, or a pipeline of them, that learns from block after block.
+    """A transformer of scikit-learn, or a pipeline of them.
 
-    Each must be able to learn so (`partial_fit`), or need nothing to be learned.
+    Each must have `partial_fit` or be stateless.
     """
 
     def __init__(self, transformer: Any) -> None:
@@ -156,6 +158,9 @@ class TransformerPlan:
                     f"{type(step).__name__} must see all rows before it can prepare one: a stream "
                     "needs transformers with partial_fit, or such that learn nothing."
                 )
+
+    def encode(self, X: Any) -> tuple[Any, None, None]:
+        return X, None, None
 
     def begin(self) -> Any:
         return copy.deepcopy(self._transformer)
@@ -170,7 +175,7 @@ class TransformerPlan:
     def prepare(
         self, X: Any, transformer: Any, learn: bool, ignored: np.ndarray | None = None
     ) -> tuple[Any, Any]:
-        """Transformed rows, and the transformer behind them; the old one stays as it is."""
+        """The transformed rows, and a transformer that has learned from them."""
         if not learn:
             return transformer.transform(X), transformer
         transformer = copy.deepcopy(transformer)

@@ -1,7 +1,4 @@
-"""Files at addresses, read ahead in ranges.
-
-Where there are no ranges, as inside of an archive, files are read from front to back.
-"""
+"""Remote files, read ahead in ranges, or sequentially where there are no ranges."""
 
 from __future__ import annotations
 
@@ -27,23 +24,21 @@ from maxmargin.streams.files import Stored, change_of_size
 from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.source import IDENTITY_PIECES, ChangedError, StreamError
 
-# Of a file that is read from front to back. Read in many places in turns, ranges are shorter, so
-# that they do not take much more memory together.
+# The length of ranges; it is shorter if a file is read alternately at many places, to limit the
+# memory that all take.
 RANGE, LEAST_RANGE, MEMORY = 2**22, 2**17, 2**25
 IN_FLIGHT = 4
-# So much of the beginning of a file is kept, since it is looked at several times.
-HEAD = 2**18
-# Of a file without ranges, so much is read at a time.
-PIECE = 2**20
-# A request for a whole file may take as long as it likes, but is lost if it is silent for so long.
+HEAD = 2**18  # kept, since it is read several times
+PIECE = 2**20  # of sequential reads
+# A request for a whole file may take any time, but not be silent for longer than this.
 SILENT_SECONDS = 60.0
-# By what fsspec says of a file its content is known, the best first.
+# Metadata of fsspec that identify the content, the best first.
 TAGS = (
     *("ETag", "etag", "Content-MD5", "md5Hash", "content_md5", "CRC", "checksum", "sha256"),
     *("generation", "blob_id", "mtime", "modified", "LastModified", "Last-Modified"),
     *("last_modified", "last_commit", "updated", "created"),
 )
-# Of these, the ones that come with each answer of a web server.
+# Those in each response of a web server.
 WEB_TAGS = ("ETag", "Last-Modified")
 WEAK = "W/"
 COMPLETE, PARTIAL, PRECONDITION_FAILED, NOT_SATISFIABLE = 200, 206, 412, 416
@@ -51,9 +46,9 @@ CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 
 class RemoteFile(Stored):
-    """A file at an address: ``place`` in a file system of fsspec, which says ``info`` of it.
+    """A file at ``place`` in a file system of fsspec, with its metadata ``info``.
 
-    In a list of files (``is_listed``), fsspec may use other words than of a single one.
+    If they come from a list of files (``is_listed``), they may differ from those of a single file.
     """
 
     def __init__(
@@ -70,15 +65,15 @@ class RemoteFile(Stored):
         self.size = info.get("size")
         self.path = PurePosixPath(urlsplit(place).path)
         self._is_web = is_web(files) and hasattr(files, "set_session")
-        # The description of the file before any of it was read.
+        # The metadata before anything was read.
         self._opened_as = None if is_listed else info
-        # ETag and Last-Modified of the first answers: all others must have the same.
+        # ETag and Last-Modified of the first responses, which must not change.
         self._tags = {name: info[name] for name in WEB_TAGS if info.get(name)}
-        # Of a file without ranges: hashes of all that comes behind the places it was read from.
+        # Without ranges: hashes of the content from each place that was read from.
         self._hashes: dict[int, bytes] = {}
 
     def identity(self, pieces: int = IDENTITY_PIECES) -> str:
-        """A hash of the size and of what the server says of the content, else of its beginning."""
+        """A hash of the size and the metadata of the server, else of the first bytes."""
         tags = [(name, str(self._info[name])) for name in TAGS if self._info.get(name)]
         if tags:
             return sha256(f"{self.size} {tags[0]}".encode()).hexdigest()
@@ -92,7 +87,7 @@ class RemoteFile(Stored):
         if not has_tags and self._has_ranges and self._fetch(0, len(self._head)) != self._head:
             raise ChangedError(self.name, "it begins with other bytes")
         if not has_tags and self._has_ranges and self._is_web:
-            return  # that answer had the size, too
+            return  # that response had the size, too
         info = self._described()
         if self._opened_as is None:
             self._opened_as = info
@@ -101,19 +96,19 @@ class RemoteFile(Stored):
             raise ChangedError(self.name, change_of_size(self.size or 0, info["size"]))
 
     def _described(self) -> dict[str, Any]:
-        """The present description of the file."""
+        """The current metadata."""
         try:
-            files, place = self._address.file_system()  # an archive is opened anew
+            files, place = self._address.file_system()  # an archive is reopened
             files.invalidate_cache()
             return self._address.tried(lambda: files.info(place))
         except FileNotFoundError:
             raise ChangedError(self.name, "it cannot be found") from None
 
     def _compare(self, first: Mapping[str, Any], later: Mapping[str, Any], names: Any) -> None:
-        """Raise unless two descriptions have the same tag, the best one that is in both."""
+        """Raise unless the best tag that is in both is the same."""
         for name in names:
             if first.get(name) and later.get(name):
-                # Proxies that compress make a strong ETag a weak one.
+                # Compressing proxies weaken an ETag.
                 one, other = (str(each[name]).removeprefix(WEAK) for each in (first, later))
                 if one != other:
                     raise ChangedError(self.name, f"its {name} is different")
@@ -124,11 +119,11 @@ class RemoteFile(Stored):
             self._opened_as = self._described()
         if self._has_ranges:
             return Ranges(self._fetch, self.size or 0, self._head if at_once == 1 else b"", at_once)
-        return FrontToBack(self._pieces) if at_once == 1 else open(self._copy, "rb")
+        return Sequential(self._pieces) if at_once == 1 else open(self._copy, "rb")
 
     @cached_property
     def _has_ranges(self) -> bool:
-        """Can any part be had without those before it?"""
+        """Whether parts can be read without those before them."""
         if self.size == 0:
             return True
         if self._is_web:
@@ -163,7 +158,7 @@ class RemoteFile(Stored):
         self._streams = found is False
         return bool(found)
 
-    # ------------------------------------------------------------------------------------ in ranges
+    # -------------------------------------------------------------------------------- random access
     @cached_property
     def _head(self) -> bytes:
         return self._fetch(0, min(HEAD, self.size or 0))
@@ -185,9 +180,9 @@ class RemoteFile(Stored):
         return self._address.tried(fetch, start)
 
     def _asked(self, start: int, end: int) -> tuple[int, bytes]:
-        """The status of a web server's answer, and the bytes of the range, if these are in it.
+        """The status of a web server's response, and the bytes of the range if it has them.
 
-        fsspec itself shows nothing of an answer but its content.
+        fsspec itself returns only the content of responses.
         """
 
         async def ask() -> tuple[int, bytes]:
@@ -215,7 +210,7 @@ class RemoteFile(Stored):
         return status, content
 
     def _check(self, answer: Any) -> None:
-        """Raise unless a web server's answer is about the content that was opened."""
+        """Raise unless a web server's response refers to the content that was opened."""
         headers, status = answer.headers, answer.status
         if status not in (COMPLETE, PARTIAL, NOT_SATISFIABLE):
             return
@@ -237,9 +232,9 @@ class RemoteFile(Stored):
             "changed, or the server says a wrong length."
         )
 
-    # -------------------------------------------------------------------------- from front to back
+    # ---------------------------------------------------------------------------- sequential access
     def _pieces(self, at: int) -> Generator[bytes, None, None]:
-        """The content from a byte on; after a trouble, it is opened and passed over again."""
+        """The content from a byte on; after an error, the file is reopened there."""
         file: Any = None
         begin, hashed, size = at, blake2b(), self.size
 
@@ -273,21 +268,21 @@ class RemoteFile(Stored):
             raise ChangedError(self.name, "its content is different from the last time")
 
     def _opened_at(self, begin: int, at: int, expected: bytes) -> Any:
-        """The file at a byte, if the bytes from ``begin`` on are those that were read before."""
+        """The file at a byte, if the bytes from ``begin`` on are unchanged."""
         how: dict[str, Any] = {"block_size": 0} if self._streams else {}
         if self._streams and self._is_web:
             client = importlib.import_module("aiohttp")
             silence = client.ClientTimeout(None, sock_read=SILENT_SECONDS)
-            how |= {"timeout": silence, "size": self.size or 1}  # which need not be asked for
+            how |= {"timeout": silence, "size": self.size or 1}  # saves a request
         file = self._files.open(self._place, "rb", **how)
         try:
             if self._streams and self._is_web:
                 self._check(file.r)
             if self._streams:
-                _pass_over(file, begin)
+                _skip(file, begin)
             else:
                 file.seek(begin)
-            if _pass_over(file, at - begin) != expected:
+            if _skip(file, at - begin) != expected:
                 raise ChangedError(self.name, "what was read of it before is different")
         except BaseException:
             file.close()
@@ -296,7 +291,7 @@ class RemoteFile(Stored):
 
     @cached_property
     def _copy(self) -> str:
-        """A temporary file for reading in many places; it is deleted with this object."""
+        """A temporary copy for random access, which is deleted with this object."""
         number, path = tempfile.mkstemp(prefix="maxmargin-")
         weakref.finalize(self, Path(path).unlink, missing_ok=True)
         with os.fdopen(number, "wb") as copy:
@@ -306,19 +301,19 @@ class RemoteFile(Stored):
 
 
 def _is_encoded(answer: Any) -> bool:
-    """Has an answer of a web server another length than its content?"""
+    """Whether the length of a response is not that of its content."""
     return answer is not None and answer.headers.get("Content-Encoding", "identity") != "identity"
 
 
 def _content_range(answer: Any) -> tuple[int | None, int | None]:
-    """The first byte, and the size of the whole, as an answer with a range says."""
+    """The first byte and the total size in a response with a range."""
     found = CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
     begin, total = found.groups() if found else (None, None)
     return int(begin) if begin else None, int(total) if total and total != "*" else None
 
 
-def _pass_over(file: Any, size: int) -> bytes:
-    """Read so many bytes; their hash."""
+def _skip(file: Any, size: int) -> bytes:
+    """Skip so many bytes, and return their hash."""
     hashed = blake2b()
     while size > 0 and (passed := file.read(min(size, PIECE))):
         size -= len(passed)
@@ -327,7 +322,7 @@ def _pass_over(file: Any, size: int) -> bytes:
 
 
 class Reader(io.RawIOBase):
-    """A binary file that is read by one thread at a time, by the `read` of subclasses."""
+    """A seekable binary file, read by the `read` of subclasses."""
 
     def __init__(self, size: int | None) -> None:
         self._size = size
@@ -355,10 +350,10 @@ class Reader(io.RawIOBase):
 
 
 class Ranges(Reader):
-    """A file of which any range can be had, some of them ahead of their use.
+    """A file in ranges, some of which are fetched ahead of their use.
 
-    ``fetch`` gives the bytes from one place to another, ``head`` are those at the beginning, and
-    ``at_once`` is the number of places that are read from in turns.
+    ``fetch`` returns the bytes of a range, ``head`` are the first bytes of the file, and
+    ``at_once`` is the number of places that are read alternately.
     """
 
     def __init__(
@@ -366,10 +361,10 @@ class Ranges(Reader):
     ) -> None:
         super().__init__(size)
         self._fetch, self._end, self._head = fetch, size, head
-        self._in_turns = at_once > 1
+        self._alternates = at_once > 1
         self._length = max(min(LEAST_RANGE, RANGE), min(RANGE, MEMORY // (2 * at_once)))
         self._most = IN_FLIGHT + 2 * at_once
-        # By their numbers, the one that was not used for the longest time first.
+        # By their numbers, the least recently used first.
         self._ranges: OrderedDict[int, Future[bytes]] = OrderedDict()
 
     def read(self, size: int = -1) -> bytes:
@@ -386,18 +381,18 @@ class Ranges(Reader):
         return b"".join(parts)
 
     def _range(self, number: int) -> bytes:
-        wanted = self._begun(number)
-        # Reading a range behind another one suggests that the next follows.
-        if number - 1 in self._ranges or (number and not self._in_turns):
-            for later in range(number + 1, number + (2 if self._in_turns else IN_FLIGHT)):
-                under_way = sum(not future.done() for future in self._ranges.values())
-                if later * self._length < self._end and under_way < IN_FLIGHT:
-                    self._begun(later)
+        wanted = self._request(number)
+        # After two consecutive ranges, the next one is likely to follow.
+        if number - 1 in self._ranges or (number and not self._alternates):
+            for later in range(number + 1, number + (2 if self._alternates else IN_FLIGHT)):
+                in_flight = sum(not future.done() for future in self._ranges.values())
+                if later * self._length < self._end and in_flight < IN_FLIGHT:
+                    self._request(later)
         while len(self._ranges) > self._most:
             self._ranges.popitem(last=False)
         return wanted.result()
 
-    def _begun(self, number: int) -> Future[bytes]:
+    def _request(self, number: int) -> Future[bytes]:
         if number in self._ranges:
             self._ranges.move_to_end(number)
             return self._ranges[number]
@@ -412,7 +407,7 @@ class Ranges(Reader):
                 future.set_exception(error)
 
         self._ranges[number] = future
-        # A daemon: one that waits for a server does not keep the process alive.
+        # A daemon: one that is blocked by a server does not keep the process alive.
         threading.Thread(target=run, daemon=True).start()
         return future
 
@@ -421,8 +416,8 @@ class Ranges(Reader):
         self._ranges.clear()
 
 
-class FrontToBack(Reader):
-    """A file that is read from a place on, ahead of its use; another place is a new beginning."""
+class Sequential(Reader):
+    """A file that is read sequentially, ahead of its use; after a seek it is reopened."""
 
     def __init__(self, pieces: Callable[[int], Generator[bytes, None, None]]) -> None:
         super().__init__(None)

@@ -1,4 +1,4 @@
-"""What a source of rows is: blocks, one after another, from any place where one ended."""
+"""Sources of rows: blocks, one after another, from any position where one ended."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import numpy as np
 
 from maxmargin.streams.option_errors import OptionError
 
-# Of the text or the arrays of a block: small enough for a few of them to stay in the cache of the
-# processor, large enough for the work per block not to count.
+# In bytes of text or arrays: a few blocks stay in the cache, and overhead per block is negligible.
 BLOCK_SIZE = 2**22
-# Places in a block are numbers of 32 bits.
+# Positions in a block are 32-bit integers.
 LARGEST_BLOCK = 2**30
-# Of a file that is larger, so much is looked at to know it again.
+# The parts of a large file that identify it.
 IDENTITY_PIECES, IDENTITY_PIECE = 64, 2**20
-# Between these no weight of a row over- or underflows when it is squared.
+# The squares of weights in this range do not over- or underflow.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-50, 1e50
-OTHERWISE = "{name}: columns or labels were read otherwise before, with other options."
+OTHERWISE = "{name}: columns or labels were read differently before, with other options."
 
 
 class StreamError(OptionError):
@@ -39,7 +38,7 @@ class ChangedError(StreamError):
 
 
 class Surprise(StreamError):
-    """A row contradicts what a glance at the first rows has suggested."""
+    """A row contradicts the `Source.glance` at the first rows."""
 
 
 class Position(NamedTuple):
@@ -47,8 +46,8 @@ class Position(NamedTuple):
 
     Attributes
     ----------
-    offset : what comes before, in the source's own unit (bytes of text, record batches, rows)
-    row, line : number of rows given, and of lines read
+    offset : in the unit of the source (bytes of text, or rows)
+    row, line : number of rows yielded, and of lines read
     """
 
     offset: int
@@ -67,7 +66,7 @@ class Block(NamedTuple):
     X : array or CSR matrix of shape (n_rows, n_features)
     y : array of shape (n_rows,), or None without labels
     end : Position
-    done : bytes of the source that were read so far, as they lie on the disk
+    done : number of bytes read so far, as stored on disk
     weight : array of float64 of shape (n_rows,), or None if each row weighs 1
     recipe : state of the recipe after these rows, if one has prepared them
     lost : indices of rows that were skipped since the last block because they could not be read
@@ -113,73 +112,63 @@ class Source(abc.ABC):
         Whether it can be read more than once.
     skipped : int
         Number of unreadable rows skipped so far (``on_error="skip"``).
+    format : str
+        The format in its schema.
     """
 
     name: str
     total: int | None = None
     repeatable: bool = True
     skipped: int = 0
-
-    @property
-    def origin(self) -> Source:
-        """The source that reads the rows, where this one adds something to another."""
-        return self
+    format: str = ""
+    plan: Any = None  # of a table that is read for a recipe, see `recipe_plan.Plan`
 
     @abc.abstractmethod
     def survey(self) -> Survey:
-        """Find labels and width, of all rows if the source is repeatable, else of the first block.
+        """Find labels and width of all rows, or of the first block if the source is read once.
 
-        Nothing is lost: `blocks` gives these rows as well.
+        `blocks` yields these rows as well.
         """
 
     def glance(self) -> Survey:
-        """What the first rows suggest, where looking at all of them takes long.
-
-        A row that contradicts it is a `Surprise`; after a `survey` there are none.
-        """
+        """A quick `survey` of the first rows; a row that contradicts it raises a `Surprise`."""
         return self.survey()
 
     @abc.abstractmethod
     def blocks(self, start: Position = START) -> Iterator[Block]:
-        """The blocks from ``start`` on, read ahead while the last one is worked on."""
+        """The blocks from ``start`` on, read ahead of their use."""
 
     def begin(self) -> None:  # noqa: B027
-        """Note that learning starts at the first row: a recipe is reset."""
+        """Learning starts at the first row: a recipe is reset."""
 
     def reach(self, block: Block) -> None:  # noqa: B027
-        """Note that this block has been learned: `schema` is the state after it."""
+        """This block has been learned; `schema` describes the state after it."""
 
     def end_pass(self) -> None:  # noqa: B027
-        """Note that all blocks have been learned once."""
+        """All blocks have been learned once."""
 
     @abc.abstractmethod
     def identity(self) -> str:
-        """Distinguishes this source from another one with the same name."""
+        """A hash of the content."""
 
     @abc.abstractmethod
     def schema(self) -> dict[str, Any]:
-        """How columns are read, in JSON's types: `streams.open` reads another file alike by it."""
+        """How columns are read, as JSON; with it `streams.open` reads other files in this way."""
 
     def restore(self, schema: dict[str, Any]) -> None:
-        """Continue from a ``schema`` that this source made in an earlier process.
-
-        If the options say otherwise now, that is an error.
-        """
+        """Continue with the ``schema`` of an earlier process; the options must agree with it."""
         self.survey()
         if self.schema() != schema:
             raise StreamError(OTHERWISE.format(name=self.name))
 
 
 class DelegatingSource(Source):
-    """A source that asks another one, and adds something to its `blocks`."""
+    """A source that wraps another one."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.name, self.total, self.repeatable = source.name, source.total, source.repeatable
-
-    @property
-    def origin(self) -> Source:
-        return self._source.origin
+        self.format, self.plan = source.format, source.plan
 
     def survey(self) -> Survey:
         return self._source.survey()
@@ -214,7 +203,7 @@ def check_block_size(size: Any) -> None:
 
 
 def identity_of_file(file: BinaryIO, size: int, pieces: int = IDENTITY_PIECES) -> str:
-    """A hash of a file's size and content; of a large file, of so many pieces all over it."""
+    """A hash of the size and content of a file, or of evenly spaced pieces of a large one."""
     hashed = hashlib.sha256(str(size).encode())
     if size <= pieces * IDENTITY_PIECE:
         starts = np.arange(0, size, IDENTITY_PIECE)
@@ -233,9 +222,8 @@ def sorted_labels(labels: np.ndarray) -> np.ndarray:
     return distinct.astype(np.int64) if whole and np.all(np.abs(distinct) < 2**53) else distinct
 
 
-def check_weight_array(weight: Any, rows: int, where: str) -> np.ndarray:
-    """The weights as an array, if it has a number for each row; their values are not read."""
-    weight = np.asanyarray(weight)
+def check_weight_array(weight: Any, rows: int, where: str) -> Any:
+    """The weights, if they are a number for each row; the values are not checked."""
     if weight.dtype.kind not in "fiub":
         raise StreamError(f"{where}: expected numbers as weights, found {weight.dtype}.")
     if weight.shape != (rows,):
@@ -244,7 +232,7 @@ def check_weight_array(weight: Any, rows: int, where: str) -> np.ndarray:
 
 
 def check_weights(weight: np.ndarray, name: str, before: int) -> np.ndarray:
-    """The weights of rows behind ``before`` others of a source, as float64, if all are valid."""
+    """The weights of rows, after ``before`` others, as float64; raises if one is invalid."""
     weight = np.asarray(weight, np.float64)
     if (invalid := invalid_weights(weight)).any():
         row = int(np.argmax(invalid))
@@ -254,7 +242,7 @@ def check_weights(weight: np.ndarray, name: str, before: int) -> np.ndarray:
 
 
 def invalid_weights(weight: np.ndarray) -> np.ndarray:
-    """Which are negative, infinite, missing, or of a size that cannot be computed with?"""
+    """Which weights are negative, infinite, missing, too small or too large."""
     return ~((weight == 0.0) | ((weight >= SMALLEST_WEIGHT) & (weight <= LARGEST_WEIGHT)))
 
 

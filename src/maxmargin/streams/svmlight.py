@@ -1,7 +1,8 @@
-"""svmlight and LIBSVM text, read exactly and in parallel."""
+"""svmlight and LIBSVM text, parsed exactly and in parallel."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import math
 from collections.abc import Generator, Iterator
@@ -33,13 +34,12 @@ from maxmargin.streams.source import (
 )
 from maxmargin.streams.text.svmlight_lines import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
 
-# A line is parsed as a whole; compressed, one that never ends may be a very small file.
+# Lines are parsed as a whole; a small compressed file may have an endless one.
 LONGEST_LINE = 2**26
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Lines(NamedTuple):
-    """What was read from a chunk; ``counts`` as of `text.svmlight.parse`."""
+    """A parsed chunk; for ``counts`` see `text.svmlight_lines.parse`."""
 
     chunk: Chunk
     labels: np.ndarray
@@ -47,18 +47,19 @@ class Lines(NamedTuple):
     values: np.ndarray
     columns: np.ndarray
     starts: np.ndarray
-    lost: np.ndarray  # rows that cannot be read, by their numbers
+    lost: np.ndarray  # indices of invalid rows
     counts: np.recarray
 
 
 class SvmlightSource(Source):
     """Rows of svmlight text, as CSR matrices.
 
-    A line ``label:weight column:value ...`` gives its row a weight. Blocks without any such line
-    have none, which means the same as 1 for each row. Columns begin with 0 if there is a column 0,
-    unless ``zero_based`` says so. More columns than ``n_features`` are an error; there are at least
-    ``least_width``.
+    A line ``label:weight column:value ...`` gives its row a weight. By default columns are numbered
+    from 0 if there is a column 0, otherwise from 1. More columns than ``n_features`` are an error;
+    there are at least ``least_width``.
     """
+
+    format = "svmlight"
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class SvmlightSource(Source):
         self._guessed = False
         self._given = False
         self._survey: Survey | None = None
-        # Of a source that is read once: what the survey has read, and the rest.
+        # Of a pipe: what the survey has read, and the rest.
         self._begun: tuple[list[Chunk], Generator[Chunk, None, None]] | None = None
         if isinstance(file, Stored):
             self.name, self.total = file.name, file.size
@@ -102,7 +103,7 @@ class SvmlightSource(Source):
         return self._survey
 
     def glance(self) -> Survey:
-        # A surprise would go unnoticed if it were skipped.
+        # If errors are skipped, a surprise would go unnoticed.
         sure = self._known_base is not None or self._on_error == "raise"
         if self._survey is not None or (self.repeatable and not sure):
             return self.survey()
@@ -155,7 +156,7 @@ class SvmlightSource(Source):
     def _checked(
         self, chunks: Generator[Chunk, None, None], shift: int, line: int
     ) -> Iterator[tuple[Lines, int]]:
-        """What was read from chunks behind so many lines, each with the number of the last line."""
+        """Parsed chunks after so many lines, each with the number of its last line."""
         try:
             for lines in ahead(chunks, lambda chunk: self._parse(chunk, shift)):
                 self._check(lines, line)
@@ -169,7 +170,7 @@ class SvmlightSource(Source):
         if self._given_width is not None and width > self._given_width:
             where = f"{self.name}, before line {end.line + 1}"
             raise self._too_wide(where, width - 1 + shift)
-        self._width = width  # later rows are not narrower
+        self._width = width  # never decreases
         shape = (lines.labels.size, width)
         X = sparse.csr_matrix((lines.values, lines.columns, lines.starts), shape=shape, copy=False)
         X.has_sorted_indices = X.has_canonical_format = True
@@ -183,7 +184,6 @@ class SvmlightSource(Source):
         return self._file.open() if isinstance(self._file, Stored) else nullcontext(self._file)
 
     def _chunks(self, start: Position) -> Generator[Chunk, None, None]:
-        """Pieces of whole lines; where one ends depends on where it begins, and on nothing else."""
         if self._begun is not None:
             chunks = chain(*self._begun)
             yield from (chunk for chunk in chunks if chunk.end > start.offset)
@@ -193,8 +193,8 @@ class SvmlightSource(Source):
             text.skip(start.offset)
             is_first = start.offset == 0
             for chunk in whole_lines(text, self._block_size, start.offset, LONGEST_LINE):
-                if is_first and chunk.text.startswith(BYTE_ORDER_MARK):
-                    chunk = chunk._replace(text=b"   " + chunk.text[len(BYTE_ORDER_MARK) :])
+                if is_first and chunk.text.startswith(codecs.BOM_UTF8):
+                    chunk = chunk._replace(text=b"   " + chunk.text[len(codecs.BOM_UTF8) :])
                 is_first = False
                 yield chunk
 
@@ -218,7 +218,7 @@ class SvmlightSource(Source):
                 labels[-1 - entry] = number
             else:
                 weights[-1 - entry - labels.size] = number
-        if infinite:  # by so little that only Python noticed: read again as if it were obvious
+        if infinite:  # by so little that only Python noticed: parse again with an obvious overflow
             changed = bytearray(chunk.text)
             for begin, end in infinite:
                 changed[begin:end] = b"1e999".rjust(end - begin, b"0")
@@ -236,7 +236,7 @@ class SvmlightSource(Source):
         )
 
     def _check(self, lines: Lines, line: int) -> None:
-        """Raise for a line that cannot be read, unless such lines are skipped."""
+        """Raise for an invalid line, unless such lines are skipped."""
         counts = lines.counts[0]
         if self._on_error == "skip" or not counts.skipped:
             return

@@ -46,12 +46,12 @@ from maxmargin.streams.source import (
 )
 
 LABELS = ("label", "target", "class", "y")
-# A vocabulary is kept in memory; larger ones are better hashed.
+# Vocabularies are kept in memory; larger ones should be hashed.
 LARGEST_VOCABULARY = 10**6
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a row of a piece."""
+    """An error in a row of a piece."""
 
     row: int
     column: str
@@ -59,18 +59,15 @@ class Trouble(NamedTuple):
 
 
 class TableSource(Source):
-    """Rows of a table, as arrays, or as CSR matrices if there is text among its columns.
+    """Rows of a table: arrays, or CSR matrices if there are columns of text.
 
-    ``format`` is "csv", "parquet", "arrow", "frame", "batches" or "dicts"; `streams.open` describes
-    the other options. By default the label is the column called "label", "target", "class" or "y",
-    each row weighs 1, all other columns are features, and their kinds are those of the types of the
-    file, or of the first lines of CSV. A first line with numbers alone is not a header.
-
-    Without a recipe, each value of a column of text has a column behind those of the numbers, and
-    so have missing and other values; with one, blocks are the `Parts` that `Plan.encode` makes.
-    ``on_error="skip"`` leaves out rows that cannot be read, have no label or one that is too long,
-    a number that is missing or infinite, or a weight that is negative.
+    ``format`` is "csv", "parquet", "arrow", "frame", "batches" or "dicts"; for the other options
+    see `streams.open`. With a recipe, blocks are the `Parts` of `Plan.encode`. ``on_error="skip"``
+    skips rows that cannot be read, that have no label or one that is too long, a number that is
+    missing or infinite, or an invalid weight.
     """
+
+    format = "table"
 
     def __init__(
         self,
@@ -123,7 +120,7 @@ class TableSource(Source):
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
         self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
-        if format == "dicts":  # whose labels stand beside them, wherever they stood before
+        if format == "dicts":  # labels and weights are beside the dicts
             label, needs_label, kinds = LABEL, False, None
         elif LABEL in (label, *(kinds or ())):
             label, kinds = None if label == LABEL else label, None
@@ -187,7 +184,7 @@ class TableSource(Source):
         raise StreamError(what, Option("label", ""), f"; there are {listed(names)}.")
 
     def _column_at(self, names: list[str], place: str | int, needed: bool) -> str | None:
-        """The column of that name, or at that position."""
+        """The column of this name or position."""
         if isinstance(place, int):
             if -len(names) <= place < len(names):
                 return names[place]
@@ -198,7 +195,7 @@ class TableSource(Source):
         raise StreamError(f"{self.name}: {no_column(place, names)}")
 
     def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
-        """The kind that a column is read as: the given one, if the file allows that."""
+        """The kind of a column: the given one, if the file allows it."""
         self._check_column(name, found)
         there, wanted = found[name], given.get(name, found[name])
         wanted = "text" if wanted == "category" else wanted
@@ -218,7 +215,7 @@ class TableSource(Source):
             raise StreamError(f"{self.name}: {no_column(name, list(found))}")
 
     def _follow(self, recipe: Any) -> None:
-        """Read columns as a recipe says, which looks at the first rows unless it has seen some."""
+        """Read columns for a recipe, which inspects the first rows unless it is fitted."""
         if self._format == "csv" and self._decimal == "," and recipe.decimal != ",":
             raise StreamError(
                 f"{self.name}: ", Option("decimal", ","), " must be a parameter of the recipe, too."
@@ -249,14 +246,14 @@ class TableSource(Source):
             raise self._first_trouble(error)
 
     def _first_rows(self, count: int) -> tuple[Any, StreamError | None]:
-        """As one table, up to a row that cannot be read, and why it cannot."""
+        """The first rows as a table, and the error that ends them."""
         wanted = self._kinds | self._label_kinds
         tables, rows, error = list[Any](), 0, None
         for raw in self._reader.pieces(START, wanted):
             piece = self._reader.read(raw, wanted)
             tables.append(piece.table)
             rows, error = rows + piece.table.num_rows, piece.error
-            # Of a pipe no more is held; of dicts, as many as are looked at.
+            # Of a pipe, no other piece is kept.
             if error or rows >= count or not (self.repeatable or self._format == "dicts"):
                 break
         if not rows:
@@ -296,7 +293,7 @@ class TableSource(Source):
         return [name for name, kind in self._kinds.items() if kind == "text"]
 
     def _unknown_texts(self) -> list[str]:
-        """Without a recipe, the columns of text whose values are not listed yet."""
+        """Without a recipe, the columns of text without a vocabulary."""
         texts = self._texts() if self.plan is None else []
         return [name for name in texts if name not in self._vocabulary]
 
@@ -326,7 +323,7 @@ class TableSource(Source):
         return StreamError(f"{self.name}, {piece.place(row)}, column {column!r}: ", *why, ".")
 
     def _first_trouble(self, error: StreamError) -> StreamError:
-        """The error of the first row that has one, given that of a row in a column or two."""
+        """The first error in any column, given the first one in some columns."""
         reading = self._reading()
         wanted = self._kinds | self._label_kinds | self._weight_kinds
         pieces = self._reader.pieces(START, wanted)
@@ -349,7 +346,7 @@ class TableSource(Source):
             )
 
     def _reading(self) -> tuple[Plan, Running | None]:
-        """How columns are read; without a recipe also the values of categories, to prepare rows."""
+        """The plan, and without a recipe the fixed statistics to prepare rows with."""
         if self.plan is not None:
             return self.plan, None
         return identity_plan(self._kinds, self._vocabulary, self._na)
@@ -365,7 +362,7 @@ class TableSource(Source):
             return self._read(raw, wanted, plan, known)
 
         pieces = self._reader.pieces(start, wanted)
-        # Iterators such as cursors of data bases work in no other thread than this.
+        # Some iterators, such as database cursors, work in no other thread.
         done = map(work, pieces) if self._format == "dicts" else ahead(pieces, work)
         seen, lost = 0, list[int]()
         for piece, bad, X, y, weight in done:
@@ -381,16 +378,9 @@ class TableSource(Source):
 
     def _read(
         self, raw: Any, wanted: Mapping[str, str], plan: Plan, known: Running | None
-    ) -> tuple[Any, ...]:
-        """A piece, which of its rows something is wrong with, and the others; see `_rows`."""
+    ) -> tuple[Piece, np.ndarray | None, Any, np.ndarray | None, np.ndarray | None]:
+        """A piece, its invalid rows, and the features, labels and weights of the others."""
         piece = self._reader.read(raw, wanted)
-        found = self._rows(piece, plan, known)
-        if piece.error is not None:
-            raise piece.error
-        return piece, *found
-
-    def _rows(self, piece: Piece, plan: Plan, known: Running | None) -> tuple[Any, ...]:
-        """Which rows something is wrong with, and the others, with labels and weights."""
         troubles = list[Trouble]()
         X: Any
         with self._named():
@@ -421,11 +411,13 @@ class TableSource(Source):
             X, y, weight = (None if each is None else each[~bad] for each in (X, y, weight))
         if known is not None:
             X, _ = plan.prepare(X, known, learn=False)
-        return bad, X, y, weight
+        if piece.error is not None:
+            raise piece.error
+        return piece, bad, X, y, weight
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Errors about columns begin with the name of the table."""
+        """Errors about columns get the name of the table."""
         try:
             yield
         except StreamError as error:
@@ -443,7 +435,7 @@ class TableSource(Source):
             "columns": list(self._kinds),
             "kinds": self._kinds | self._label_kinds,
         }
-        # What is as it usually is, is left out.
+        # Defaults are omitted.
         if self._weight is not None:
             read["weight"] = self._weight
         if not getattr(self._reader, "has_header", True):
@@ -460,7 +452,7 @@ class TableSource(Source):
 
 
 def _lost_in(piece: Piece, bad: np.ndarray | None) -> list[int]:
-    """The rows of a piece that are left out, those that its reader could not read among them."""
+    """The indices of all skipped rows of a piece, also those that its reader skipped."""
     places = np.setdiff1d(np.arange(piece.table.num_rows + len(piece.lost)), piece.lost)
     return sorted([*piece.lost, *(() if bad is None else places[bad].tolist())])
 

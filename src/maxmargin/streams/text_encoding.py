@@ -1,4 +1,4 @@
-"""Text in other encodings than UTF-8, one piece at a time."""
+"""Text in other encodings than UTF-8, piece by piece."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import codecs
 from maxmargin.streams.option_errors import Option
 from maxmargin.streams.source import StreamError
 
-MARK = codecs.BOM_UTF8  # at the beginning of some UTF-8 files
-# The longer ones first: that of UTF-32 begins like that of UTF-16.
+# The longer marks first: that of UTF-32 begins like that of UTF-16.
 OTHER_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -16,15 +15,12 @@ OTHER_MARKS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 UTF8 = ("utf-8", "utf-8-sig")
-# What no codec makes of a byte that has a letter, and a byte that is nowhere in UTF-8.
-UNKNOWN, NOWHERE = "\N{REPLACEMENT CHARACTER}".encode(), b"\xff"
+# What codecs decode invalid bytes to, and a byte that never occurs in UTF-8.
+UNKNOWN, INVALID = "\N{REPLACEMENT CHARACTER}".encode(), b"\xff"
 
 
-class Letters:
-    """How bytes become letters: by UTF-8, or an encoding with one byte for each letter.
-
-    Newlines, quotes and digits are those of ASCII.
-    """
+class Decoder:
+    """UTF-8, or a single-byte encoding that extends ASCII."""
 
     def __init__(self, encoding: str) -> None:
         self._given = encoding
@@ -33,32 +29,33 @@ class Letters:
             name = codecs.lookup(encoding).name
             if name in UTF8:
                 return
-            is_known = _has_a_byte_for_each_letter(name)
+            is_known = _is_single_byte(name)
         except LookupError:
             name, is_known = "", False
         if not is_known:
             cure = f"; {_converting(encoding)}" if name else ""
             raise StreamError(
-                f"encoding must be 'utf-8' or one with a byte for each letter, such as 'latin-1' "
+                f"encoding must be 'utf-8' or a single-byte encoding, such as 'latin-1' "
                 f"or 'cp1252', not {encoding!r}{cure}."
             )
         self._codec = name
 
     def mark_of(self, start: bytes, name: str) -> int:
-        """How many bytes of a mark the text begins with; raise for one of another encoding."""
+        """The length of the byte order mark of a text; raises for one of another encoding."""
         for mark, encoding in OTHER_MARKS.items():
             if start.startswith(mark):
                 raise StreamError(f"{name}: the text is {encoding}; {_converting(encoding)}.")
-        return len(MARK) if self._codec is None and start.startswith(MARK) else 0
+        has_mark = self._codec is None and start.startswith(codecs.BOM_UTF8)
+        return len(codecs.BOM_UTF8) if has_mark else 0
 
     def as_utf8(self, text: bytes) -> bytes:
-        """The text in UTF-8, which a byte that is no letter makes invalid."""
+        """The text in UTF-8, which is invalid if the text is."""
         if self._codec is None or text.isascii():
             return text
-        return text.decode(self._codec, "replace").encode().replace(UNKNOWN, NOWHERE)
+        return text.decode(self._codec, "replace").encode().replace(UNKNOWN, INVALID)
 
     def trouble(self) -> tuple[str | Option, ...]:
-        """What to say of a line that is not valid."""
+        """The message about an invalid line."""
         if self._codec is not None:
             return (f"the line is not {self._given}",)
         latin = Option("encoding", "latin-1")
@@ -69,11 +66,11 @@ def _converting(encoding: str) -> str:
     return f"convert the file: iconv -f {encoding} -t UTF-8 FILE > OTHER"
 
 
-def _has_a_byte_for_each_letter(codec: str) -> bool:
+def _is_single_byte(codec: str) -> bool:
     ascii_letters, others = bytes(range(128)), range(128, 256)
     if ascii_letters.decode(codec, "replace") != ascii_letters.decode("ascii"):
         return False
     letters = {bytes([byte]).decode(codec, "replace") for byte in others}
-    # Where letters have more bytes, two are one letter, or none is one alone.
+    # In a multi-byte encoding, two bytes are one character, or no byte is one.
     pairs = (bytes(pair).decode(codec, "replace") for b in others for pair in ((b, b), (b, 65)))
     return letters != {UNKNOWN.decode()} and all(len(pair) == 2 for pair in pairs)

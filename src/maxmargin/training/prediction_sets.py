@@ -16,7 +16,7 @@ Thresholds that eight rates ``g`` propose follow the score s of the right class,
 
 and the proposal is their mean, with weights by their pinball losses, of which a part is shared
 (Gibbs and Candès 2022). On top of it one fixed rate carries the theorem of
-`certificates.coverage_bounds`: its error level follows from counts alone,
+`certificates.coverage_bounds`: its miscoverage level follows from counts alone,
 
     alpha_t = alpha + CORRECTION (alpha rows - errors)
 
@@ -48,7 +48,7 @@ RECENT = 300.0
 LARGEST_LEAD = 1e300
 # A threshold below all scores, and a score that is in no set.
 EMPTY, OUTSIDE = -1.0, 2.0
-NO_SETS = np.empty((0, 2))
+NO_SETS = np.empty((0, 2), np.int32)
 
 
 @helper
@@ -92,15 +92,12 @@ class SetTracker(NamedTuple):
         if level > 1.0:
             return EMPTY
         proposal = 0.0
-        for k in range(self.shares.size // 2):
-            i, j = 2 * k, 2 * k + 1
-            proposal += self.shares[i] * self.thresholds[i] + self.shares[j] * self.thresholds[j]
+        for k in range(self.shares.size):
+            proposal += self.shares[k] * self.thresholds[k]
         proposal = max(0.0, min(1.0, proposal))
         if level <= alpha:
-            square = ((alpha - level) / alpha) ** 2
-            return proposal + (1.0 - proposal) * (square * square)
-        square = ((level - alpha) / (1.0 - alpha)) ** 2
-        return proposal - proposal * (square * square)
+            return proposal + (1.0 - proposal) * ((alpha - level) / alpha) ** 4
+        return proposal - proposal * ((level - alpha) / (1.0 - alpha)) ** 4
 
     def learn_score(self, score, outside, size, loss_rate):
         """Follow the score of the right class of a row, whose set had so many classes."""
@@ -111,13 +108,11 @@ class SetTracker(NamedTuple):
         self.counts[2] += size
         for k in range(rates):
             beyond = score - self.thresholds[k]
-            loss = coverage * beyond if beyond > 0.0 else -alpha * beyond
-            self.shares[k] *= falling(loss_rate * loss)
-        for k in range(rates):
-            step = coverage if score > self.thresholds[k] else -alpha
+            step = coverage if beyond > 0.0 else -alpha
+            self.shares[k] *= falling(loss_rate * (step * beyond))
             self.thresholds[k] += RATES[k] * step
-        for k in range(rates // 2):
-            total += self.shares[2 * k] + self.shares[2 * k + 1]
+        for k in range(rates):
+            total += self.shares[k]
         factor = (1.0 - SHARED) / total if total > 0.0 else 0.0
         equal = (SHARED if total > 0.0 else 1.0) / rates
         for k in range(rates):

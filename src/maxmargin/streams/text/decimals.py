@@ -1,10 +1,10 @@
-"""Decimal numbers from text, each exactly what Python's ``float`` makes of it.
+"""Decimal numbers from text, rounded exactly as by Python's ``float``.
 
 A number with digits ``w`` and exponent ``q`` is ``w 10^q``. If ``w`` and ``10^|q|`` are both exact
-in double precision, one multiplication or division rounds once, and so rightly (W. D. Clinger, "How
-to read floating point numbers accurately"). Otherwise ``w`` is multiplied by the first 64 or 128
-bits of ``5^q``, which nearly always is enough to know how to round (D. Lemire, "Number parsing at a
-gigabyte per second"). What is left is rare, and is handed to Python.
+in double precision, one multiplication or division rounds once, hence correctly (W. D. Clinger,
+"How to read floating point numbers accurately"). Otherwise ``w`` is multiplied by the first 64 or
+128 bits of ``5^q``, which nearly always determines the rounding (D. Lemire, "Number parsing at a
+gigabyte per second"). The rare other cases are left to Python.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SMALLEST_POWER, LARGEST_POWER = -342, 308
 EXACT_POWER = 22
 EXACT_TENS = 10.0 ** np.arange(EXACT_POWER + 1)
 LARGEST_EXACT = np.uint64(2**53)
-# So many digits fit into 64 bits.
+# The number of digits that fit into 64 bits.
 MOST_DIGITS = 19
 
-# Exponents that are larger make no difference.
+# Larger exponents make no difference.
 BEYOND_ANY_POWER = 2**40
 
-# What became of a number.
+# Outcomes of parsing a number.
 FINE, BROKEN, TOO_LARGE, LEFT_TO_PYTHON = 0, 1, 2, 3
 
 _HALF = np.uint64(32)
@@ -40,7 +40,7 @@ _LARGEST_EXPONENT = 0x7FF
 
 
 def powers_of_five() -> np.ndarray:
-    """The first 128 bits of ``5^q``, two numbers a line; rounded up for negative q, else down."""
+    """The first 128 bits of ``5^q``, as two numbers; rounded up for negative q, else down."""
     lines = []
     for q in range(SMALLEST_POWER, LARGEST_POWER + 1):
         five = 5 ** abs(q)
@@ -72,9 +72,9 @@ def product(a, b):  # type: ignore[no-untyped-def]
 
 @helper
 def scaled(digits, q):  # type: ignore[no-untyped-def]
-    """The bits of ``digits 10^q`` in double precision, for ``digits > 0``; and what became of it.
+    """The bits of ``digits 10^q`` in double precision, for ``digits > 0``, and the outcome.
 
-    Numbers near the smallest ones are left to Python.
+    Subnormal numbers are left to Python.
     """
     if q < SMALLEST_POWER:
         return np.uint64(0), LEFT_TO_PYTHON
@@ -114,7 +114,7 @@ def is_digit(byte):  # type: ignore[no-untyped-def]
 
 @helper
 def leading_zero_digits(text, at):  # type: ignore[no-untyped-def]
-    """The number of zeros before any other digit."""
+    """The number of leading zeros."""
     zeros = 0
     while byte_at(text, at) == 48 or byte_at(text, at) == 46:
         zeros += byte_at(text, at) == 48
@@ -124,9 +124,9 @@ def leading_zero_digits(text, at):  # type: ignore[no-untyped-def]
 
 @helper
 def read_number(text, at):  # type: ignore[no-untyped-def]
-    """The number that begins at ``text[at]``, the place behind it, and what became of it.
+    """The number at ``text[at]``, the position after it, and the outcome.
 
-    The text must end with a byte that belongs to no number.
+    The text must end with a byte that cannot be part of a number.
     """
     negative = byte_at(text, at) == 45
     at += np.int64(negative | (byte_at(text, at) == 43))

@@ -1,7 +1,7 @@
-"""Rows of features from numbers, categories and words, one row after another.
+"""Rows of features from numbers, categories and words.
 
 Running means and variances follow B. P. Welford, "Note on a method for calculating corrected sums
-of squares and products": row by row, so that where a block of rows ends makes no difference.
+of squares and products", row by row, so that the boundaries of blocks make no difference.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin.core.numba_backend import Compiled, helper
 
-NOWHERE = -1  # in place of a column: there is no such entry
+NOWHERE = -1  # instead of a column: no entry
 
 _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 _FIVE, _ADDED = np.uint32(5), np.uint32(0xE6546B64)
@@ -27,10 +27,9 @@ def standardise(numbers, counts, means, squares, scaled, learn, whole, inverses,
     are not ``scaled`` stay as they are. Missing values (NaN) are replaced by the mean so far;
     ``whole`` says that there are no missing values.
 
-    Divisions and roots take most of the time. So there is one division for all columns that have
-    the same count, and the others are made for some rows together, whatever the number of columns
-    is. ``inverses`` and ``variances`` are buffers of a number for each column, and of some rows of
-    numbers, all 1.
+    Divisions and roots take most of the time: columns with the same count share a division, and
+    the others are done for several rows at once. ``inverses`` and ``variances`` are buffers for a
+    row, and for several rows of ones.
     """
     step, size, many = 1.0 if learn else 0.0, counts.size, variances.shape[0]
     together, seen = whole and size > 0, counts[0] if size > 0 else 0.0
@@ -50,7 +49,7 @@ def standardise(numbers, counts, means, squares, scaled, learn, whole, inverses,
                     counts[k] += step if row[k] == row[k] else 0.0
                     inverses[k] = 1.0 / max(counts[k], 1.0)
             for k in range(size):
-                # Without branches, so that several columns are computed at a time.
+                # Without branches, so that it is vectorized.
                 x = row[k] if row[k] == row[k] else means[k]
                 before = x - means[k]
                 mean = means[k] + step * (before * inverses[k])
@@ -70,7 +69,7 @@ def standardise(numbers, counts, means, squares, scaled, learn, whole, inverses,
 
 @Compiled
 def are_moderate(numbers, largest):  # type: ignore[no-untyped-def]
-    """Is each of them a number, and none larger?"""
+    """Whether all of them are numbers, and none is larger."""
     exceptions = 0
     for x in numbers:
         exceptions += not abs(x) <= largest
@@ -83,9 +82,9 @@ def scale_entries(  # type: ignore[no-untyped-def]
 ):
     """Divide the entries of a CSR matrix by the deviation of their column, zeros included.
 
-    ``counts``, ``means`` and ``squares`` are those of the entries that are there, in rows that are
-    ``learned`` from, and ``rows`` is the number of these so far; what it is behind these is
-    returned. Nothing is subtracted, so that zeros stay zeros.
+    ``counts``, ``means`` and ``squares`` are those of stored entries in rows that are ``learned``;
+    ``rows`` is the number of these rows before, and the number after is returned. Nothing is
+    subtracted, so that zeros stay zeros.
     """
     for i in range(starts.size - 1):
         learn = learned[i]
@@ -107,7 +106,7 @@ def scale_entries(  # type: ignore[no-untyped-def]
 
 @Compiled
 def assemble(dense, places, hashed, hashed_values, words, size, out):  # type: ignore[no-untyped-def]
-    """One CSR matrix of all that rows have, in ascending order of columns, without zeros.
+    """One CSR matrix of all features, in ascending order of columns, without zeros.
 
     Parameters
     ----------
@@ -151,7 +150,7 @@ def assemble(dense, places, hashed, hashed_values, words, size, out):  # type: i
 
 @helper
 def _sort_pairs(keys, values):  # type: ignore[no-untyped-def]
-    """By insertion, so that what is equal stays in its order: there are few."""
+    """Insertion sort, which is stable, for few keys."""
     for k in range(1, keys.size):
         key, value, at = keys[k], values[k], k
         while at > 0 and keys[at - 1] > key:
@@ -162,7 +161,7 @@ def _sort_pairs(keys, values):  # type: ignore[no-untyped-def]
 
 @helper
 def _sort(keys):  # type: ignore[no-untyped-def]
-    """In place, by D. L. Shell's method with the gaps of his successors (3 k + 1)."""
+    """Shell sort with gaps 3 k + 1."""
     gap = 1
     while 3 * gap + 1 < keys.size:
         gap = 3 * gap + 1
@@ -239,12 +238,11 @@ def measure_words(text, starts):  # type: ignore[no-untyped-def]
 
 @Compiled
 def hash_words(text, starts, buffer, prefix, mask, seed, out):  # type: ignore[no-untyped-def]
-    """The words of texts as entries of a CSR matrix with rows of length 1; how many they are.
+    """The words of texts as a CSR matrix with rows of norm 1; returns the number of entries.
 
-    A word is two or more letters, digits or underscores, in lower case (all of what is not ASCII
-    counts as letters, and is taken as it is). Its column is the hash of a prefix, the first
-    ``prefix`` bytes of ``buffer``, and of the word, under the mask; its value is the number of
-    times that it occurs, before rows are normed.
+    A word is two or more letters, digits or underscores, in lower case (all characters beyond ASCII
+    count as letters, and are not changed). Its column is the masked hash of a prefix, the first
+    ``prefix`` bytes of ``buffer``, and the word; its value is its count, before normalization.
     """
     out_values, out_columns, out_starts = out
     filled = 0

@@ -17,9 +17,9 @@ from maxmargin.streams.text.words import byte_at, read_digits
 
 NEWLINE, RETURN, SPACE, TAB, COMMENT, COLON, MINUS = 10, 13, 32, 9, 35, 58, 45
 LARGEST_COLUMN = 2**31 - 2
-DIGITS_OF_COLUMN = 15  # surely fit into an integer
+DIGITS_OF_COLUMN = 15  # that fit into an integer
 
-# What is wrong with a line: numbers that compiled code can hand over, and their meaning.
+# Messages for the error codes of compiled code.
 TROUBLES = (
     "",
     "expected a label, a number",
@@ -29,9 +29,9 @@ TROUBLES = (
     "the columns must be in ascending order",
     "a column occurs twice",
     "there is a column 0, but columns were taken to begin with 1",
-    "expected a number behind the colon",
+    "expected a number after the colon",
     "the value is too large for a number",
-    "expected a weight behind the colon, a number that is not negative",
+    "expected a weight after the colon, a number that is not negative",
     "the weight is too large for a number",
 )
 (
@@ -49,7 +49,7 @@ TROUBLES = (
     LARGE_WEIGHT,
 ) = range(len(TROUBLES))
 
-# Counts that `parse` hands over.
+# The counts that `parse` returns.
 COUNTS = np.dtype(
     [
         *(("rows", "i8"), ("entries", "i8"), ("lines", "i8"), ("slow", "i8"), ("skipped", "i8")),
@@ -63,13 +63,13 @@ COUNTS = np.dtype(
 
 @helper
 def is_end(byte):  # type: ignore[no-untyped-def]
-    """Does a token end here?"""
+    """Whether a token ends here."""
     return byte <= SPACE and byte in (SPACE, NEWLINE, TAB, RETURN)
 
 
 @helper
 def is_behind(text, at):  # type: ignore[no-untyped-def]
-    """Has a token ended here, or does a comment begin?"""
+    """Whether a token has ended here, or a comment begins."""
     return is_end(byte_at(text, at)) or byte_at(text, at) == COMMENT
 
 
@@ -82,7 +82,7 @@ def skip_spaces(text, at):  # type: ignore[no-untyped-def]
 
 @helper
 def skip_query(text, at):  # type: ignore[no-untyped-def]
-    """Behind ``qid:number``, if that is what comes."""
+    """The position after ``qid:number``, if it comes next."""
     if (
         byte_at(text, at) != 113
         or byte_at(text, at + 1) != 105
@@ -100,7 +100,7 @@ def skip_query(text, at):  # type: ignore[no-untyped-def]
 
 @helper
 def read_column(text, at):  # type: ignore[no-untyped-def]
-    """The number that begins at ``text[at]``, -1 if there is none, and the place behind it."""
+    """The column at ``text[at]``, -1 if there is none, and the position after it."""
     number, end = read_digits(text, at, np.uint64(0))
     if end == at:
         return np.int64(-1), at
@@ -111,10 +111,7 @@ def read_column(text, at):  # type: ignore[no-untyped-def]
 
 @helper
 def read_weight(text, at):  # type: ignore[no-untyped-def]
-    """The weight that begins at ``text[at]``, the place behind it, and what became of it.
-
-    A minus is not part of one, also where Python would have to read the number to know its sign.
-    """
+    """The weight at ``text[at]``, without a minus sign, the position after it, and the outcome."""
     if byte_at(text, at) == MINUS:
         return 0.0, at, BROKEN
     return read_number(text, at)
@@ -132,7 +129,7 @@ def count(text):  # type: ignore[no-untyped-def]
 
 @helper
 def noted(slow, left, outcome, begin, end, which):  # type: ignore[no-untyped-def]
-    """Note a number that Python has to read, if it is one; how many are noted then."""
+    """Record a number that Python has to read; returns how many there are now."""
     if outcome != LEFT_TO_PYTHON:
         return left
     slow[left, 0], slow[left, 1], slow[left, 2] = begin, end, which
@@ -141,9 +138,10 @@ def noted(slow, left, outcome, begin, end, which):  # type: ignore[no-untyped-de
 
 @helper
 def read_label(text, at, row, labels, slow, left):  # type: ignore[no-untyped-def]
-    """The label of a row, and its weight if there is one.
+    """Read the label of a row, and its weight if there is one.
 
-    Returns the weight, whether there is one, the place behind, the numbers noted, and the trouble.
+    Returns the weight, whether there is one, the position after it, the number of entries of
+    ``slow``, and the error code.
     """
     begin = at
     labels[row], at, outcome = read_number(text, begin)
@@ -167,7 +165,7 @@ def read_label(text, at, row, labels, slow, left):  # type: ignore[no-untyped-de
 
 @helper
 def column_trouble(column, before, shift, is_followed):  # type: ignore[no-untyped-def]
-    """What is wrong with a column behind another one; ``is_followed`` if a colon comes next."""
+    """The error code of a column after another one; ``is_followed`` if a colon comes next."""
     if column < 0 or not is_followed:
         return NO_COLUMN
     if column > LARGEST_COLUMN:
@@ -179,10 +177,10 @@ def column_trouble(column, before, shift, is_followed):  # type: ignore[no-untyp
 
 @helper
 def read_entries(text, at, shift, entry, values, columns, slow, left):  # type: ignore[no-untyped-def]
-    """The entries ``column:value`` up to the end of the line, or to a comment.
+    """Read entries ``column:value`` up to the end of the line or a comment.
 
-    Returns the first and the last column, -1 if there are none, the place behind, the number of
-    entries so far, the numbers noted, and the trouble.
+    Returns the first and the last column, -1 if there are none, the position after them, the
+    numbers of entries and of entries of ``slow``, and the error code.
     """
     first = before = np.int64(-1)
     while byte_at(text, at) != NEWLINE and byte_at(text, at) != COMMENT:
@@ -211,11 +209,11 @@ def read_entries(text, at, shift, entry, values, columns, slow, left):  # type: 
 def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, lost, counts):  # type: ignore[no-untyped-def]
     """Read lines; the text ends with a newline.
 
-    Columns are counted from ``shift``. Numbers for Python to read are noted in ``slow``: where they
-    begin and end, and which entry they are (``-1 - row`` for a label, and for a weight
-    ``-1 - labels.size - row``). A line with a trouble is left out, and its number among all rows is
-    written to ``lost``; the first one is described in ``counts``, and reading ends there unless
-    ``go_on``. ``weights`` are written only if there is a row with one.
+    Columns are numbered from ``shift``. ``slow`` gets the numbers that Python has to read: begin,
+    end, and the entry (``-1 - row`` for a label, ``-1 - labels.size - row`` for a weight). Indices
+    of invalid rows, which are skipped, are written to ``lost``; the first one is described in
+    ``counts``, and reading ends there unless ``go_on``. ``weights`` are written only if a row has
+    one.
     """
     at, row, entry, line, left = 0, 0, 0, 0, 0
     first_column, last_column = np.int64(LARGEST_COLUMN), np.int64(-1)

@@ -1,8 +1,7 @@
 """Eight bytes of text at a time, as one number.
 
-Digits come in groups of different lengths, which a processor that looks at one byte after another
-guesses wrongly again and again. Looking at eight of them takes no guess. (D. Lemire, "Number
-parsing at a gigabyte per second", section 5.)
+Numbers have varying lengths, so parsing them byte by byte costs a branch misprediction for nearly
+each of them. (D. Lemire, "Number parsing at a gigabyte per second", section 5.)
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ _TENS = 10 ** np.arange(WORD + 1, dtype=np.uint64)
 
 @primitive
 def byte_at(text, at):  # type: ignore[no-untyped-def]
-    """``text[at]``, without the time that it takes to ask whether ``at`` is negative."""
+    """``text[at]``, without a test whether ``at`` is negative."""
     return text[at]
 
 
 @primitive
 def word_at(text, at):  # type: ignore[no-untyped-def]
-    """The eight bytes that begin at ``text[at]``, the first one lowest; they must be there."""
+    """The eight bytes from ``text[at]`` on as a little-endian number."""
     word = np.uint64(0)
     for k in range(WORD):
         word |= np.uint64(text[at + k]) << np.uint64(8 * k)
@@ -36,7 +35,7 @@ def word_at(text, at):  # type: ignore[no-untyped-def]
 
 @primitive
 def trailing_zeros(number):  # type: ignore[no-untyped-def]
-    """The number of zeros behind the last one of the 64 bits; 64 if there is none."""
+    """The number of trailing zeros of the 64 bits."""
     zeros = np.uint64(0)
     while zeros < np.uint64(64) and (number >> zeros) & np.uint64(1) == np.uint64(0):
         zeros += np.uint64(1)
@@ -45,7 +44,7 @@ def trailing_zeros(number):  # type: ignore[no-untyped-def]
 
 @primitive
 def leading_zeros(number):  # type: ignore[no-untyped-def]
-    """The number of zeros before the first one of the 64 bits; 64 if there is none."""
+    """The number of leading zeros of the 64 bits."""
     zeros = np.uint64(0)
     while zeros < np.uint64(64) and (number >> (np.uint64(63) - zeros)) == np.uint64(0):
         zeros += np.uint64(1)
@@ -54,7 +53,7 @@ def leading_zeros(number):  # type: ignore[no-untyped-def]
 
 @helper
 def value_of(word):  # type: ignore[no-untyped-def]
-    """The number that eight bytes are, each of them the value of a digit, the first one lowest."""
+    """The number of eight digits, one in each byte, the first one lowest."""
     word = word * np.uint64(10) + (word >> np.uint64(8))
     low = (word & np.uint64(0x000000FF000000FF)) * np.uint64(0x000F424000000064)
     high = ((word >> np.uint64(16)) & np.uint64(0x000000FF000000FF)) * np.uint64(0x0000271000000001)
@@ -63,10 +62,10 @@ def value_of(word):  # type: ignore[no-untyped-def]
 
 @helper
 def read_digits(text, at, digits):  # type: ignore[no-untyped-def]
-    """``digits`` with those that begin at ``text[at]`` behind them, and the place behind these."""
+    """``digits`` followed by the digits at ``text[at]``, and the position after these."""
     while at + WORD <= text.size:
         word = word_at(text, at)
-        # The lowest byte that is no digit is marked rightly; those above it do not count.
+        # Marks the lowest byte that is no digit; marks above it may be wrong.
         others = ((word + _ABOVE_NINE) | (word - _ZEROS)) & _HIGHEST_BITS
         if others == np.uint64(0):
             digits = digits * _TENS[WORD] + value_of(word - _ZEROS)
@@ -76,7 +75,7 @@ def read_digits(text, at, digits):  # type: ignore[no-untyped-def]
         count = np.int64(bits >> np.uint64(3))
         if count == 0:
             return digits, at
-        # Zeros move in where the first digits would be.
+        # Zeros are shifted in as the first digits.
         word = (word - _ZEROS) << (np.uint64(64) - bits)
         return digits * _TENS[count] + value_of(word), at + count
     while np.uint8(byte_at(text, at) - np.uint8(48)) < np.uint8(10):

@@ -1,8 +1,9 @@
-"""Tables of Arrow from others: how large they say they are, before anything is decompressed.
+"""Tables of Arrow from clients, and the rows in them.
 
-Compressed buffers begin with the size that they will have, and Arrow decompresses no more than
-that. The sizes are in the metadata of each batch, a FlatBuffer, of which pyarrow shows the bytes
-alone; the few fields that matter are read here. Their numbers are from Message.fbs of Arrow.
+Their sizes are checked before anything is decompressed. Compressed buffers begin with the size that
+they will have, and Arrow decompresses no more than that. The sizes are in the metadata of each
+batch, a FlatBuffer, of which pyarrow shows only the bytes; the few fields that matter are read
+here. Their numbers are from Message.fbs of Arrow.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.serve.http_errors import HTTPError, unprocessable
+from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
+from maxmargin.serve.limits import Limits
+from maxmargin.serve.scored_learner import ScoredLearner
 from maxmargin.streams.arrow import arrow, kind_of
+from maxmargin.streams.source import StreamError
 
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3  # kinds of messages
 # Types of Arrow, by their names, in which the same bytes can stand for many values.
@@ -164,3 +168,81 @@ def _repeats(kind: Any, but: Collection[str] = ()) -> bool:
     if name.startswith(REPEATING):
         return name not in but
     return any(_repeats(kind.field(k).type) for k in range(kind.num_fields))
+
+
+# ------------------------------------------------------------------------------------------- rows
+def table_of(body: bytes, limits: Limits) -> Any:
+    """The table of an Arrow stream, which must not be too large once it is decoded."""
+    try:
+        table = table_within(body, limits.rows, limits.values, limits.table_bytes)
+    except HTTPError:
+        raise
+    except StreamError as error:
+        raise HTTPError(415, str(error)) from None
+    except Exception as error:
+        raise bad_request(f"the body is not a valid Arrow stream: {error}.") from None
+    if table.num_rows == 0:
+        raise bad_request("the table has no rows.")
+    if len(set(table.column_names)) < table.num_columns:
+        raise bad_request("the table has two columns of the same name.")
+    return table
+
+
+def column_of(table: Any, name: str) -> list[Any]:
+    if name not in table.column_names:
+        raise bad_request(f"the table has no column {name!r:.80}.")
+    return values_of(table.column(name))
+
+
+def values_of(column: Any) -> list[Any]:
+    """A column as Python's values; rows with the same dictionary value share one object."""
+    if not arrow("pyarrow.types").is_dictionary(column.type):
+        found: list[Any] = column.to_pylist()
+        return found
+    values: list[Any] = []
+    for chunk in column.chunks:
+        categories = [*chunk.dictionary.to_pylist(), None]
+        values += [categories[-1 if k is None else k] for k in chunk.indices.to_pylist()]
+    return values
+
+
+def rows_of_table(scored: ScoredLearner, table: Any) -> Any:
+    """The rows of a table as the model takes them: a table, dicts, or a matrix."""
+    learner = scored.learner
+    if scored.preparing() is not None:
+        return table.combine_chunks()
+    if learner.__sklearn_is_fitted__():
+        names = getattr(learner, "feature_names_in_", None)
+        if names is not None:
+            if lost := [name for name in names if name not in table.column_names]:
+                raise unprocessable(f"the table has no column {lost[0]!r}.")
+            table = table.select(list(names))
+        elif (columns := getattr(learner, "columns_", None)) is not None:
+            if columns.keys() != set(table.column_names):
+                return dicts_of_table(table)
+            table = table.select(list(columns))
+    if not table.num_columns:
+        raise bad_request("the table has no columns beside the label.")
+    rows = np.empty((table.num_rows, table.num_columns))
+    for k, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if kind_of(column.type) not in ("number", "boolean"):
+            raise unprocessable(f"column {name!r:.80} does not hold numbers.")
+        rows[:, k] = column.cast("float64", safe=False).to_numpy()
+    if not np.isfinite(rows).all():
+        bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise unprocessable(f"row {bad} has a value that is missing or not finite.")
+    return rows
+
+
+def dicts_of_table(table: Any) -> list[dict[str, Any]]:
+    """Rows as dicts of values that the log preserves."""
+    types, columns = arrow("pyarrow.types"), []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        if kind_of(kind) is None:
+            raise unprocessable(f"column {name!r:.80} holds neither numbers nor text.")
+        values = values_of(column)
+        if types.is_decimal(kind):
+            values = [None if value is None else float(value) for value in values]
+        columns.append(values)
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
