@@ -78,7 +78,7 @@ class Ours:
 
         def learn() -> None:
             classes = np.arange(data.classes)
-            found.append(model.foretell(data.X, data.y, order, classes=classes)[0])
+            found.append(model.score_then_learn(data.X, data.y, order, classes=classes)[0])
 
         took, outputs = seconds(learn), found[0]
         predicted = (outputs[:, 0] >= 0).astype(int) if outputs.shape[1] == 1 else outputs.argmax(1)

@@ -32,7 +32,7 @@ def foretold(clf, X, codes, classes=2, sample_weight=None):
     """The log-odds of each row before it is learned from."""
     order = np.arange(len(codes), dtype=np.int32)
     names = np.arange(classes)
-    return clf.foretell(X, codes, order, classes=names, sample_weight=sample_weight)[0]
+    return clf.score_then_learn(X, codes, order, classes=names, sample_weight=sample_weight)[0]
 
 
 def log_losses(odds, codes):

@@ -41,7 +41,9 @@ def seed_of(clf):
 def foretold(clf, X, codes, classes=2, sample_weight=None):
     """The log-odds of each row before it is learned from."""
     order = np.arange(len(codes), dtype=np.int32)
-    return clf.foretell(X, codes, order, classes=range(classes), sample_weight=sample_weight)[0]
+    return clf.score_then_learn(
+        X, codes, order, classes=range(classes), sample_weight=sample_weight
+    )[0]
 
 
 def arrays_of(clf):

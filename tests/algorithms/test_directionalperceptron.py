@@ -14,6 +14,7 @@ from problems import separable
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import DirectionalPerceptron
+from maxmargin.training.protocol import trainer_of
 
 lengths, steps = st.sampled_from(["free", "fixed"]), st.sampled_from(["constant", "relaxed"])
 rates = magnitudes(0.01, 10.0)
@@ -33,7 +34,8 @@ def test_follows_the_reference(stream, part, length, step, rate):
 
 @given(seen=trials(), beta=st.floats(0.01, 1.0), step=steps, rate=rates)
 def test_fixed_length_stays(seen, beta, step, rate):
-    rule = DirectionalPerceptron(beta=beta, length="fixed", step=step, rate=rate)._rule(2.0)
+    learner = DirectionalPerceptron(beta=beta, length="fixed", step=step, rate=rate)
+    rule = trainer_of(learner).rule(2.0)
     assume(rule.active(seen))
     new = after(rule, seen)
     assume(new.ww > 0.0)
@@ -43,7 +45,7 @@ def test_fixed_length_stays(seen, beta, step, rate):
 @given(seen=trials(), part=st.floats(0.01, 0.99), rate=rates)
 def test_relaxed_factor_is_within_its_range(seen, part, rate):
     beta = part * np.sqrt(seen.xx)
-    rule = DirectionalPerceptron(beta=beta, step="relaxed", rate=rate)._rule(2.0)
+    rule = trainer_of(DirectionalPerceptron(beta=beta, step="relaxed", rate=rate)).rule(2.0)
     assume(rule.active(seen))
     shrink, step = rule.step(seen)
     assert shrink == 1.0

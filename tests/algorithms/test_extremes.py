@@ -21,6 +21,7 @@ from maxmargin import (
     TrackingALMA,
 )
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
+from maxmargin.training.protocol import trainer_of
 
 LEARNERS = [
     ALMA(),
@@ -55,7 +56,7 @@ extreme = trials(log_xx=legal, log_ww=legal + 2)
 def test_steps_are_finite(learner, seen, start):
     if start:
         seen = seen._replace(margin=0.0, ww=0.0, k=0)
-    rule = learner._rule(2.0)
+    rule = trainer_of(learner).rule(2.0)
     assert math.isfinite(rule.rest(seen))
     assume(rule.active(seen))
     assert all(map(math.isfinite, rule.step(seen)))
@@ -66,4 +67,4 @@ def test_steps_are_finite(learner, seen, start):
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 @pytest.mark.parametrize("norm2", [0.0, 1e-200, 1e-100, 1.0, 1e100, 1e200])
 def test_projections_are_finite(learner, norm2):
-    assert 0.0 < learner._rule(2.0).project(norm2) < math.inf
+    assert 0.0 < trainer_of(learner).rule(2.0).project(norm2) < math.inf

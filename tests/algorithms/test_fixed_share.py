@@ -52,7 +52,7 @@ def naive_vote(said, labels, classes, rate, share):
 def alone(learner, X, codes, classes):
     """What a learner predicts for each row before it learns from it."""
     order = np.arange(len(codes), dtype=np.int32)
-    outputs, _ = clone(learner).foretell(X, codes, order, classes=np.arange(classes))
+    outputs, _ = clone(learner).score_then_learn(X, codes, order, classes=np.arange(classes))
     return (outputs[:, 0] >= 0.0).astype(int) if classes == 2 else outputs.argmax(axis=1)
 
 
@@ -108,7 +108,7 @@ def test_it_is_the_naive_vote_of_learners_that_learn_alone(grid, classes, layout
     X, codes = problem(classes)
     clf = FixedShare(learners=GRIDS[grid], share=0.01, rate=0.7)
     order = np.arange(codes.size, dtype=np.int32)
-    outputs, _ = clf.foretell(layout(X), codes, order, classes=np.arange(classes))
+    outputs, _ = clf.score_then_learn(layout(X), codes, order, classes=np.arange(classes))
     experts = clf.experts_
     said = np.column_stack([alone(each, layout(X), codes, classes) for each in experts])
     votes, weights = naive_vote(said, codes, classes, rate=0.7, share=0.01)

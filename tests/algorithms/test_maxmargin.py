@@ -299,6 +299,30 @@ def test_few_rows_of_many_features(loss, offset):
     assert far.certificate_.margin == pytest.approx(near.certificate_.margin, rel=2e-3)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_the_hinge_loss_of_rows_with_an_offset(offset):
+    """Dense rows, and one such column of sparse ones, are measured from a point among them."""
+    random = np.random.default_rng(5)
+    X = random.normal(size=(300, 6))
+    y = X[:, 0] + random.normal(size=300) > 0.0
+    few = sparse.random(300, 60, 0.08, random_state=5, format="csr")
+    column = sparse.csr_matrix(offset + X[:, :1])
+    for rows in (X + offset, sparse.hstack([few, column], format="csr")):
+        assert MaxMargin(loss="hinge", max_iter=200).fit(rows, y).converged_
+
+
+def test_advice_where_an_offset_costs_digits(monkeypatch):
+    """Many rows of many features are not centered, as that would fill sparse ones."""
+    monkeypatch.setattr(newton_solver, "MOST_DIRECT", 10)
+    monkeypatch.setattr(newton_solver, "MOST_ROWS", 10)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(100, 20))
+    y = X[:, 0] + random.normal(size=100) > 0.0
+    with pytest.warns(ConvergenceWarning, match="center and scale the features"):
+        MaxMargin(loss="hinge").fit(X + 1e6, y)
+    assert MaxMargin(loss="hinge").fit(X, y).converged_
+
+
 def test_shards_prove_together_what_all_rows_do():
     X, y = problem(seed=4)
     clf = MaxMargin(tol=1e-6).fit(X, y)

@@ -20,6 +20,7 @@ from maxmargin.core import newton_passes
 from maxmargin.datasets import load_usps
 from maxmargin.models import kernel_newton
 from maxmargin.models.kernel_model import variance
+from maxmargin.training.protocol import trainer_of
 
 LONG = np.longdouble
 LOSSES = ["squared_hinge", "hinge"]
@@ -124,7 +125,7 @@ def test_systems_in_float32_are_not_copied_to_float64():
     """Memory beyond the lines that are kept is that of one system, and what is chosen of it."""
     random = np.random.default_rng(0)
     X, y = random.normal(size=(700, 4)), random.integers(0, 2, 700)
-    trainer = MaxMargin(kernel="rbf", gamma=1.0, soft_margin=0.1)._new_trainer()
+    trainer = trainer_of(MaxMargin(kernel="rbf", gamma=1.0, soft_margin=0.1))
     newton = kernel_newton.KernelNewton(trainer._task(trainer._problem(X, y, None)))
     assert newton.is_narrow
     newton._begin(None)
@@ -135,7 +136,7 @@ def test_systems_in_float32_are_not_copied_to_float64():
     newton._tightened(active, 0, np.full(700, 0.1))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 2.5 * 4 * active.size**2
+    assert peak < 1.5 * 4 * active.size**2
 
 
 def test_lines_in_float32_that_do_not_suffice(monkeypatch):
@@ -221,14 +222,23 @@ def test_the_hinge_objective_beside_that_of_svc(seed, kernel):
     assert_as_good_as_svc(X, y, C=float(random.choice([0.1, 1.0, 10.0])), kernel=kernel)
 
 
-@pytest.mark.skipif(
-    not EVERYTHING or "MAXMARGIN_DATA" not in os.environ,
-    reason="takes a minute, and MAXMARGIN_DATA must name a folder",
-)
+@pytest.mark.skipif("MAXMARGIN_DATA" not in os.environ, reason="it must name a folder")
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_hinge_objective_beside_that_of_svc_on_usps(kernel):
+@pytest.mark.parametrize("digit", [0, 3, 8])
+def test_the_hinge_objective_beside_that_of_svc_on_usps(kernel, digit):
     X, y = load_usps()
-    assert_as_good_as_svc(X, y == 8, C=5.0, kernel=kernel)
+    assert_as_good_as_svc(X, y == digit, C=5.0, kernel=kernel)
+
+
+def test_tightening_that_leaves_no_row():
+    """By rounding, dual ascent gives no row a coefficient where kernel values are large."""
+    X = np.array(
+        [[-3.44171, -2.52269], [-3.44172, -2.52270], [-3.44173, -2.52271], [-3.4417, -2.5]]
+    )
+    X, y = 1e-5 * X, np.array([1, 1, 0, 0])
+    given = {"gamma": 1.3e19, "coef0": 1.0, "soft_margin": 1000.0, "tol": 1e-6}
+    clf = MaxMargin(kernel="poly", **given).fit(X, y)
+    assert clf.certificate_.margin <= clf.certificate_.bound
 
 
 @pytest.mark.parametrize("intercept", [0.0, 0.7])

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from maxmargin import MICRA
+from maxmargin.training.protocol import trainer_of
 
 parameters = st.fixed_dictionaries(
     {
@@ -36,7 +37,7 @@ def test_follows_the_direction_of_the_reference(stream, parameters):
 
 @given(seen=trials(), parameters=parameters)
 def test_keeps_length_one(seen, parameters):
-    rule = MICRA(**parameters)._rule(2.0)
+    rule = trainer_of(MICRA(**parameters)).rule(2.0)
     assume(rule.active(seen))
     after_step = after(rule, seen)
     assume(after_step.ww > 0.0)
@@ -46,7 +47,7 @@ def test_keeps_length_one(seen, parameters):
 @given(seen=trials(), parameters=parameters)
 def test_effective_rate(seen, parameters):
     """The step is ``eta / t**zeta`` of ``|w| / R``, also when w has no longer length 1."""
-    rule = MICRA(**parameters)._rule(2.0)
+    rule = trainer_of(MICRA(**parameters)).rule(2.0)
     count = max(seen.k, 1)
     expected = parameters["eta"] / count ** parameters["zeta"] * np.sqrt(seen.ww / seen.largest_xx)
     assert rule.step(seen) == (1.0, pytest.approx(expected))

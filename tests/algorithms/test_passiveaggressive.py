@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from problems import overlapping_sets
 
 from maxmargin import PassiveAggressive
+from maxmargin.training.protocol import trainer_of
 
 limits = magnitudes(0.001, 10.0)
 
 
 def rule(C=None, loss="hinge"):
-    return PassiveAggressive(C=C, loss=loss)._rule(2.0)
+    return trainer_of(PassiveAggressive(C=C, loss=loss)).rule(2.0)
 
 
 @settings(max_examples=60, deadline=None)

@@ -13,6 +13,7 @@ from problems import overlapping_sets, separable
 from sklearn.svm import LinearSVC
 
 from maxmargin import Pegasos
+from maxmargin.training.protocol import trainer_of
 
 strengths = magnitudes(0.001, 10.0)
 
@@ -27,7 +28,7 @@ def test_follows_the_reference(stream, lambda_, project):
 @given(seen=trials(), lambda_=strengths, project=st.booleans())
 def test_first_trial_wipes(seen, lambda_, project):
     first = seen._replace(t=1, k=0)
-    rule = Pegasos(lambda_=lambda_, project=project)._rule(2.0)
+    rule = trainer_of(Pegasos(lambda_=lambda_, project=project)).rule(2.0)
     assert rule.step(first) == (0.0, 1.0 / lambda_)
     assert rule.rest(first) == 0.0
 
@@ -35,7 +36,7 @@ def test_first_trial_wipes(seen, lambda_, project):
 @given(seen=trials(), lambda_=strengths, project=st.booleans())
 def test_step_is_a_sub_gradient(seen, lambda_, project):
     """``w - (lambda w - y x) / (lambda t)``, without the second term where there is no loss."""
-    rule = Pegasos(lambda_=lambda_, project=project)._rule(2.0)
+    rule = trainer_of(Pegasos(lambda_=lambda_, project=project)).rule(2.0)
     eta = 1.0 / (lambda_ * seen.t)
     assert rule.step(seen) == (pytest.approx(1 - eta * lambda_), pytest.approx(eta))
     assert rule.rest(seen) == pytest.approx(1 - eta * lambda_)
@@ -43,9 +44,9 @@ def test_step_is_a_sub_gradient(seen, lambda_, project):
 
 @given(seen=trials(), lambda_=strengths)
 def test_projection_keeps_the_ball(seen, lambda_):
-    rule = Pegasos(lambda_=lambda_, project=True)._rule(2.0)
+    rule = trainer_of(Pegasos(lambda_=lambda_, project=True)).rule(2.0)
     assume(rule.active(seen))
-    free = after(Pegasos(lambda_=lambda_)._rule(2.0), seen).ww
+    free = after(trainer_of(Pegasos(lambda_=lambda_)).rule(2.0), seen).ww
     assert after(rule, seen).ww == pytest.approx(min(free, 1 / lambda_))
 
 

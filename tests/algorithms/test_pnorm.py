@@ -17,7 +17,7 @@ from maxmargin.datasets import make_r_of_k
 from maxmargin.models.build import build
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.power import power
-from maxmargin.training.protocol import put_state, state_of
+from maxmargin.training.protocol import put_state, state_of, trainer_of
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 EXPONENTS = [2.5, 3.0, 4.25, 9.21]
@@ -107,7 +107,7 @@ def test_the_geometry_at_p_2_is_the_plain_one(name):
         kind(fit_intercept=False, **settings_).partial_fit(X, y, classes=[-1, 1]) for _ in range(2)
     )
     # Start over from zero, with the other geometry.
-    model = build(raised._spec(), 1, X).model
+    model = build(trainer_of(raised).spec, 1, X).model
     model.linear = model.linear._replace(geometry=new_pnorm(2.0, 1, X.shape[1] + 1))
     put_state(raised, state_of(raised)._replace(model=model))
     raised.partial_fit(X, y)

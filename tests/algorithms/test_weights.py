@@ -45,7 +45,7 @@ from maxmargin import (
 from maxmargin.core import experts
 from maxmargin.core.rule import Trial
 from maxmargin.core.targets import Binary, WeightedBinary
-from maxmargin.training.protocol import state_of
+from maxmargin.training.protocol import state_of, trainer_of
 
 # Their steps, or those that follow them, do not depend on how many there were before.
 REPEATING = [
@@ -157,7 +157,7 @@ def one_by_one(rule, trial, times):
 @settings(deadline=None, max_examples=60)
 @given(trial=trials(log_xx=1.0, log_ww=1.0), times=st.integers(2, 12))
 def test_steps_of_rules_that_do_not_count(learner, trial, times):
-    rule = learner._rule(2.0)
+    rule = trainer_of(learner).rule(2.0)
     if not rule.active(trial):
         return
     found = rule.step(trial._replace(weight=float(times)))[1]
@@ -203,7 +203,7 @@ PARALLEL = Trial(math.sqrt(0.1), 1.0, 0.1, 0.1, 1, 0)
 )
 @example(trial=PARALLEL, weight=2.0, p=2.0)
 def test_steps_of_a_weight(learner, trial, weight, p):
-    rule = learner._rule(p if "p" in learner.get_params() else 2.0)
+    rule = trainer_of(learner).rule(p if "p" in learner.get_params() else 2.0)
     if not rule.active(trial):
         return
     curvature = getattr(rule, "curvature", 1.0)

@@ -63,8 +63,8 @@ MUTANTS = (
     ),
     Mutant(
         "loop: rows that bring no update make w shrink no more",
-        "shrink = own_rule.rest(trial)\n            if shrink != 1.0:\n                due",
-        "shrink = 1.0\n            if shrink != 1.0:\n                due",
+        "shrink = own_rule.rest(trial)\n            if shrink != 1.0:",
+        "shrink = 1.0\n            if shrink != 1.0:",
         LOOPS,
     ),
     Mutant(
@@ -106,28 +106,28 @@ MUTANTS = (
     # ------------------------------------------------------------------------------ linear weights
     Mutant(
         "linear: a step is not divided by the scale",
-        "scaled_step = step / mine.scale\n        self.geometry.push",
+        "scaled_step = step / record.scale\n        self.geometry.push",
         "scaled_step = step * 1.0\n        self.geometry.push",
         (f"{ALGORITHMS}/test_romma.py", f"{ALGORITHMS}/test_pegasos.py"),
     ),
     Mutant(
         "linear: the norm forgets that w shrank before the step",
-        "return self.book(c, step, shrink * margin, xx) or due",
-        "return self.book(c, step, margin, xx) or due",
+        "return self.record_step(c, step, shrink * margin, xx) or must_maintain",
+        "return self.record_step(c, step, margin, xx) or must_maintain",
         (f"{ALGORITHMS}/test_romma.py", f"{ALGORITHMS}/test_pegasos.py"),
     ),
     Mutant(
         "linear: the squares of the soft margin's coordinates are folded once",
-        "mine.hidden_positive *= factor * factor\n"
-        "        mine.hidden_negative *= factor * factor\n        mine.mark_positive",
-        "mine.hidden_positive *= factor\n"
-        "        mine.hidden_negative *= factor * factor\n        mine.mark_positive",
+        "record.hidden_positive *= factor * factor\n"
+        "        record.hidden_negative *= factor * factor\n        record.mark_positive",
+        "record.hidden_positive *= factor\n"
+        "        record.hidden_negative *= factor * factor\n        record.mark_positive",
         ("tests/spaces/test_linear_space.py::test_growth_past_the_largest_scale", *SOFT),
     ),
     Mutant(
         "rows: a private coordinate is that of the row before",
-        "total = self.offset * weights[c, width]\n        mine = width + 1 + i",
-        "total = self.offset * weights[c, width]\n        mine = width + i",
+        "total = self.offset * weights[c, width]\n        column = width + 1 + i",
+        "total = self.offset * weights[c, width]\n        column = width + i",
         SOFT,
     ),
     Mutant(
@@ -205,8 +205,8 @@ MUTANTS = (
     ),
     Mutant(
         "witness: an excess of one class costs nothing",
-        "return (abs(mine.scale) * norm + self.radius * excess) / (mass + excess)",
-        "return abs(mine.scale) * norm / (mass + excess)",
+        "return (abs(scalars.scale) * norm + self.radius * excess) / (mass + excess)",
+        "return abs(scalars.scale) * norm / (mass + excess)",
         CERTIFICATES,
     ),
     Mutant(
@@ -217,8 +217,8 @@ MUTANTS = (
     ),
     Mutant(
         "witness: negative steps can be certified",
-        "if step < 0.0:\n            mine.certifiable = 0.0\n        mine.updates",
-        "if step < -1e300:\n            mine.certifiable = 0.0\n        mine.updates",
+        "if step < 0.0:\n            record.certifiable = 0.0\n        record.updates",
+        "if step < -1e300:\n            record.certifiable = 0.0\n        record.updates",
         CERTIFICATES,
     ),
     Mutant(
@@ -242,7 +242,7 @@ MUTANTS = (
     # ------------------------------------------------------------------- pairs, classes, p-norms
     Mutant(
         "pairs: the intercept forgets the soft margin",
-        "self.bias[c] = y - self.linear.output(rows, i, c) - self.hidden_output(rows, c, mine)",
+        "self.bias[c] = y - self.linear.output(rows, i, c) - self.hidden_output(rows, c, side)",
         "self.bias[c] = y - self.linear.output(rows, i, c)",
         (*SOFT, *PAIRS),
     ),
@@ -285,8 +285,8 @@ MUTANTS = (
     ),
     Mutant(
         "kernels: a waiting row's product with itself lacks the soft margin",
-        "own = self.diagonal[changed[at]] - shift - values",
-        "own = 0.0 * values",
+        "correction = self.diagonal[changed[at]] - shift - values",
+        "correction = 0.0 * values",
         (*KERNELS, *SOFT),
     ),
     Mutant(
@@ -303,8 +303,8 @@ MUTANTS = (
     ),
     Mutant(
         "budget: the row that leaves stays in the outputs of the next",
-        "for k in range(i + 1, self.outputs.shape[1]):\n            self.outputs[c, k] -= gone",
-        "for k in range(i + 2, self.outputs.shape[1]):\n            self.outputs[c, k] -= gone",
+        "for k in range(i + 1, self.outputs.shape[1]):\n            self.outputs[c, k] -= coef",
+        "for k in range(i + 2, self.outputs.shape[1]):\n            self.outputs[c, k] -= coef",
         BUDGETS,
     ),
     Mutant(
@@ -327,7 +327,7 @@ MUTANTS = (
     ),
     Mutant(
         "budget: what projections cut off is not counted",
-        "self.slack[c] += step / mine.scale * math.sqrt(cut)",
+        "self.slack[c] += step / record.scale * math.sqrt(cut)",
         "self.slack[c] += 0.0 * math.sqrt(cut)",
         BUDGETS,
     ),
@@ -371,8 +371,8 @@ MUTANTS = (
     ),
     Mutant(
         "weights: streams are balanced without the row itself",
-        "sample_weight[i] *= totals[everyone] / (seen * totals[c])",
-        "sample_weight[i] *= (totals[everyone] - sample_weight[i]) / (seen * totals[c])",
+        "sample_weight[i] *= totals[classes] / (seen * totals[c])",
+        "sample_weight[i] *= (totals[classes] - sample_weight[i]) / (seen * totals[c])",
         WEIGHTS,
     ),
     Mutant(

@@ -45,6 +45,8 @@ TOLERANCE = 1e-12
 MARGIN_TOLERANCE, MARGIN_TOLERANCE_PER_RADIUS = 1e-6, 1e-9
 # Of weighted problems with p = 2, on the way to one with another p.
 SEARCH_STEPS = 12
+# With a kernel, `MaxMargin` keeps kernel values in float32 from 257 rows on; some fits have more.
+MANY_ROWS, MANY_SHARE = (260, 400), 0.2
 # What may be refused, and how.
 REFUSALS = re.compile(
     r"partial_fit cannot keep a soft margin with p="
@@ -105,6 +107,7 @@ def own_parameters(width, square):
             "tol": (1e-1, 1e-3, 1e-6),
             "max_iter": (1, 3, 100, 100, 300),
             "cache_size": (200.0, 1e-3),
+            "kernel": ("linear", "linear", "rbf", "rbf", "poly"),
         },
         "MICRA": {"beta": (None, width), "eta": (1.0, 0.1), "zeta": (0.0, 0.5, 1.0)},
         "NORMA": {"decay": (0.0, 0.001, 0.5, 0.9), "margin": margin, "truncation": (0.0, 0.1)},
@@ -157,8 +160,11 @@ def draw_learner(random, size, name, fixed):
     known = getattr(maxmargin, name)().get_params()
     choices = {**shared_parameters(size, name), **owned[name]}
     drawn = {key: pick(random, *values) for key, values in choices.items() if key in known}
-    if name == "MaxMargin" and drawn["kernel"] != "linear":
-        drawn["soft_margin"] = pick(random, 0.0, 1e-3, 0.1, 1.0, 1e3)
+    if name == "MaxMargin":
+        if drawn["kernel"] != "linear":
+            drawn["soft_margin"] = pick(random, 0.0, 1e-3, 0.1, 1.0, 1e3)
+        if drawn["loss"] == "squared_hinge" and random.random() < 0.15:
+            drawn["soft_margin"] = "auto"
     drawn |= fixed
     # Leave out most of what would be refused.
     if drawn["kernel"] != "linear" or drawn.get("budget"):
@@ -221,6 +227,9 @@ def draw_case(random, few=(), only=""):
     gap = pick(random, 1e-9, 1e-6, 1e-3, 0.1, 0.1, 1.0, 1.0, 10.0)
     shift = random.normal(size=features) * pick(random, 0.0, 0.0, 1.0, 1e3, 1e6)
     count = int(random.integers(max(2, classes), pick(random, 13, 13, 13, 41)))
+    may_be_many = isinstance(learner, maxmargin.MaxMargin) and learner.kernel != "linear"
+    if may_be_many and random.random() < MANY_SHARE:
+        count = int(random.integers(*MANY_ROWS))
     dtype = np.float64 if few else pick(random, np.float64, np.float64, np.float32)
     form = np.asarray if few else pick(random, np.asarray, np.asarray, sparse.csr_matrix)
     steps, methods = [], draw_methods(random, learner)
@@ -564,7 +573,7 @@ class Objectives:
         self.X, self.labels = X - self.origin, step.y
         kernel = None if self.linear else state_of(self.clf).model.kernel
         self.K = self.X @ self.X.T if self.linear else kernel_values(kernel, self.X)
-        self.weight = sample_weight_of(self.clf, step) / (2 * LONG(self.clf.soft_margin))
+        self.weight = sample_weight_of(self.clf, step) / (2 * LONG(self.clf.soft_margin_))
         self.squared = self.clf.loss == "squared_hinge"
 
     def value(self, signs, outputs, square, errors):
@@ -685,7 +694,7 @@ def dual_points(K, y, caps, free):
 
 def question(case):
     """What the certificate of a case is about."""
-    soft = isinstance(case.learner, maxmargin.MaxMargin) and case.learner.soft_margin > 0
+    soft = isinstance(case.learner, maxmargin.MaxMargin) and case.learner.soft_margin_ > 0
     return Objectives(case) if soft else Question(case)
 
 

@@ -256,7 +256,7 @@ def test_snapshots_lift_the_certificate_of_amira(seed):
     clf.fit(*shifted_cloud(seed))
     assert clf.converged_
     assert clf.certificate_.ratio >= 0.85
-    hull = state_of(clf).model._hull()
+    hull = state_of(clf).model.hull()
     mine = hull.scalars.table[0]
     ever = hull.norm_over_mass(0, 0.0, (mine.positive, mine.negative), (0.0, 0.0))
     assert clf.certificate_.margin / ever < 0.75

@@ -286,9 +286,9 @@ def test_files_that_the_system_refuses_to_extend(data, tmp_path):
     assert "{'RuntimeWarning'}" in done.stdout
     assert "File too large" in done.stdout
     assert model.read_bytes() == expected
-    reached = CheckpointFile(tmp_path / "c").read(Checkpoint.of).reached
-    assert reached.passes == 0
-    assert 0 < reached.position.row < ROWS
+    progress = CheckpointFile(tmp_path / "c").read(Checkpoint.of).progress
+    assert progress.passes == 0
+    assert 0 < progress.position.row < ROWS
     assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
 
 
@@ -327,5 +327,5 @@ def test_two_processes_with_one_checkpoint(data, tmp_path):
         run.communicate()
         assert run.returncode == 0
         assert model.read_bytes() == expected
-    assert CheckpointFile(tmp_path / "c").read(Checkpoint.of).reached.passes == 2
+    assert CheckpointFile(tmp_path / "c").read(Checkpoint.of).progress.passes == 2
     assert {path.name for path in Path(tmp_path).glob("*c.*")} == {"c.previous"}

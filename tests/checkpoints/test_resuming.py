@@ -131,7 +131,7 @@ def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch, sigint
     assert signal.getsignal(signal.SIGINT) is handler
     first = next(iter(opened(data).blocks()))
     found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
-    assert found.reached.position == first.end
+    assert found.progress.position == first.end
     assert found.place() == f"row {first.end.row} of pass 1"
     assert saved_bytes(found.learner, tmp_path) == saved_bytes(clf, tmp_path)
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
@@ -163,7 +163,7 @@ def test_ctrl_c_in_a_finalizer_is_not_lost(data, tmp_path, monkeypatch, sigint, 
         assert sys.unraisablehook is hook
     assert capfd.readouterr().err == ""
     found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
-    assert found.reached.position == next(iter(opened(data).blocks())).end
+    assert found.progress.position == next(iter(opened(data).blocks())).end
 
 
 @pytest.mark.parametrize("every", [1, 13, 30, 10**6, None])

@@ -26,6 +26,7 @@ from maxmargin.core.rule import rule
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.estimator.parameters import Facts
 from maxmargin.training.inputs import as_targets
+from maxmargin.training.protocol import trainer_of
 
 REFERENCE_COUNTING = ("NRT_incref", "NRT_decref", "NRT_MemInfo")
 
@@ -58,7 +59,7 @@ def arguments(form, classes):
 def test_no_loop_counts_references(form, classes):
     rows, targets, order, space, tally = arguments(form, classes)
     loop = compiled_afresh(learn.plain)
-    loop(rows, targets, order, 0, Perceptron()._rule(2.0), space, tally, NO_TRACE)
+    loop(rows, targets, order, 0, trainer_of(Perceptron()).rule(2.0), space, tally, NO_TRACE)
     assert space.scalars.table.updates.min() > 0
     assert not counts_references(loop)
 
@@ -82,7 +83,7 @@ def test_reference_counting_would_be_noticed():
 def test_arrays_are_neither_leaked_nor_freed():
     rows, targets, order, space, tally = arguments(np.asarray, 2)
     arrays = (rows.values, targets.labels, order, space.weights, space.scalars.table, tally)
-    rule = Perceptron()._rule(2.0)
+    rule = trainer_of(Perceptron()).rule(2.0)
     before = [sys.getrefcount(array) for array in arrays]
     for _ in range(10):
         present(rows, targets, order, rule, space, tally)

@@ -274,7 +274,7 @@ def test_extremes_stay_numbers(weight, size):
     targets = as_targets(np.arange(50, dtype=np.int32) % 2, 2)
     counts, maps = np.where(np.arange(50) % 7 == 0, weight, 1.0), calibration.new_maps(1)
     follow(maps, scores, targets, counts)
-    assert calibration.what_is_wrong(maps) == ""
+    assert calibration.invalid_maps_message(maps) == ""
     far = np.array([[-1e300], [0.0], [1e300]])
     assert np.isfinite(calibration.log_odds(maps, slice(None), far)).all()
 

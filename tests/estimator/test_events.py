@@ -70,7 +70,7 @@ def test_scores_by_averages_are_those_of_single_rows(learner, classes, form):
     clf, alone = clone(learner), clone(learner)
     clf.partial_fit(X[:1], y[:1], classes=range(classes))
     alone.partial_fit(X[:1], y[:1], classes=range(classes))
-    scores, updates = clf.foretell(X, y, order)
+    scores, updates = clf.score_then_learn(X, y, order)
     before = alone.n_updates_
     for i, found, made in zip(order, scores, updates, strict=True):
         k = max(i, -1 - i)
@@ -91,10 +91,10 @@ def test_scores_by_averages_are_those_of_single_rows(learner, classes, form):
 def test_any_chunking_gives_the_same_scores_by_averages(learner):
     X, y = rows_of(3)
     whole, pieces, found = clone(learner), clone(learner), []
-    expected, _ = whole.foretell(X, y, np.arange(y.size, dtype=np.int32), [0, 1, 2])
+    expected, _ = whole.score_then_learn(X, y, np.arange(y.size, dtype=np.int32), [0, 1, 2])
     for part in (slice(0, 1), slice(1, 50), slice(50, None)):
         order = np.arange(y[part].size, dtype=np.int32)
-        found.append(pieces.foretell(X[part], y[part], order, [0, 1, 2])[0])
+        found.append(pieces.score_then_learn(X[part], y[part], order, [0, 1, 2])[0])
     np.testing.assert_array_equal(np.concatenate(found), expected)
 
 

@@ -14,6 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from maxmargin import AMIRA, Perceptron
 from maxmargin.estimator.locks import access_to
+from maxmargin.training.protocol import state_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -95,7 +96,8 @@ def test_a_child_can_go_on(way):
         if way == "rows":
             assert clf.predict_one(NAMED[0]) == whole.predict_one(NAMED[0])
             # The norm that is kept along is that of the weights, after a whole number of rows.
-            table, weights = whole._state.model.linear.scalars.table, whole._state.model.weights()
+            model = state_of(whole).model
+            table, weights = model.linear.scalars.table, model.weights()
             assert table.norm2[0] == pytest.approx((weights**2).sum(), rel=1e-9)
             rows_of(clf)
         else:

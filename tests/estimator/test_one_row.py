@@ -15,6 +15,7 @@ from sklearn.utils import validation
 
 import maxmargin as mm
 from maxmargin.training import dict_rows, one_row
+from maxmargin.training.protocol import state_of
 
 ROWS, WIDTH = 40, 6
 NAMES = "abcdef"
@@ -84,9 +85,9 @@ def state(clf):
     known = clf.classes_.tolist(), clf.n_features_in_, clf.__dict__.get("columns_")
     return (
         known,
-        clf._state.model.weights().tolist(),
+        state_of(clf).model.weights().tolist(),
         clf.intercept_.tolist(),
-        clf._state.model.tally.tolist(),
+        state_of(clf).model.tally.tolist(),
     )
 
 
@@ -241,7 +242,7 @@ def test_new_names_one_by_one(monkeypatch):
     y = np.arange(2999) % 2
     clf = learned(mm.Perceptron(), rows, y, [0, 1])
     assert len(widths) <= 13
-    assert clf._state.model.width() > 3000
+    assert state_of(clf).model.width() > 3000
     assert clf.coef_.shape == (1, 3000)
     columns = [clf.columns_[name] for row in rows for name in row]
     values, starts = np.tile([1.0, -1.0], len(rows)), 2 * np.arange(len(rows) + 1)
@@ -423,9 +424,9 @@ def test_new_labels(learner, form):
         assert clf.predict_one(make(row)) in clf.classes_
     assert clf.classes_.tolist() == ["aa", "b", "cccc"]
     expected = clone(learner).partial_fit(as_matrix(X, form), y, grow=True)
-    clf._state.model.tally.mistakes = (
-        expected._state.model.tally.mistakes
-    )  # of the classes known by then
+    state_of(clf).model.tally.mistakes = state_of(
+        expected
+    ).model.tally.mistakes  # of the classes known by then
     assert_same(clf, expected, 0.0 if learner.kernel == "linear" else 1e-9)
 
 

@@ -8,8 +8,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 
-from maxmargin.training.calibration import log_odds
-from maxmargin.training.platt import fitted_maps, sigmoid_for
+from maxmargin.training.calibration import fitted_maps, log_odds, sigmoid_for
 
 
 def drawn(seed, n=300):

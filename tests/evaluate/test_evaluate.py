@@ -28,6 +28,7 @@ from maxmargin import (
     RandomBudgetPerceptron,
     streams,
 )
+from maxmargin.core.array_fields import declared
 from maxmargin.datasets import make_drifting
 from maxmargin.evaluate import progressive, progressive_run
 from maxmargin.kernels.products import Products
@@ -69,6 +70,8 @@ every_learner = pytest.mark.parametrize("name", everything_or(KINDS, list(LEARNE
 @pytest.fixture
 def _small_blocks(monkeypatch):
     """Let kernel values be computed for 40 rows at a time."""
+    for kind in (budget_model.Store, budget_model.SharedStore, budget_policies.Projecting):
+        declared(kind)  # read, and cached, with the real size of blocks
     monkeypatch.setattr(Products, "block", 40)
     for module in (budget_model, budget_policies):
         monkeypatch.setattr(module, "BLOCK", 40)

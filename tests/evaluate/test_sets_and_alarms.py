@@ -11,7 +11,7 @@ from scipy import sparse
 
 from maxmargin import PassiveAggressive
 from maxmargin.evaluate import AbstentionDisplay, Drift, DriftAlarm, progressive
-from maxmargin.evaluate.batching import csr_part
+from maxmargin.evaluate.batching import rows_of
 from maxmargin.evaluate.drift_alarm import BETS, odds_at
 from maxmargin.evaluate.frozen_copies import strangeness
 
@@ -257,7 +257,7 @@ def test_what_is_refused():
 def test_parts_of_sparse_rows_are_views(which):
     X = sparse.random_array((6, 5), density=0.5, format="csr", rng=np.random.default_rng(0))
     X = sparse.csr_matrix(X)
-    part = csr_part(X, which)
+    part = rows_of(X, which)
     np.testing.assert_array_equal(part.toarray(), X[which].toarray())
     assert part.has_canonical_format
     assert part.nnz == 0 or np.shares_memory(part.data, X.data)

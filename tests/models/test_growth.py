@@ -77,7 +77,7 @@ def test_a_grown_learner_with_scales_shares_nothing_with_the_old_one(learner):
 def test_snapshots_stay_while_the_weights_go_on(name):
     everything = data(2, n=90)
     model = fitted(SPECS[name], everything.part(slice(0, 60)))[0].streaming(2)
-    hull = model._hull()
+    hull = model.hull()
     np.testing.assert_array_equal(hull.weights, hull.mark)
     np.testing.assert_array_equal(hull.share, hull.mark_share)
     mark, mark_share = hull.mark.copy(), hull.mark_share.copy()

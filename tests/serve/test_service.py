@@ -966,7 +966,7 @@ def test_an_event_without_memory_is_refused_and_leaves_no_trace(tmp_path, monkey
         each.close()
 
 
-@pytest.mark.parametrize("place", ["foretell", "counts"])
+@pytest.mark.parametrize("place", ["score_then_learn", "counts"])
 def test_a_lack_of_memory_after_the_learner_has_learned_stops_the_service(
     tmp_path, monkeypatch, place
 ):
@@ -975,7 +975,7 @@ def test_a_lack_of_memory_after_the_learner_has_learned_stops_the_service(
     X, labels = rows_of(2, np.random.default_rng(0))
     for each in (service, plain):
         learn(each, X[:1], labels[:1])
-    real = AMIRA.foretell
+    real = AMIRA.score_then_learn
 
     def late(learner, *rest):
         real(learner, *rest)
@@ -985,8 +985,8 @@ def test_a_lack_of_memory_after_the_learner_has_learned_stops_the_service(
         raise MemoryError("no room")
 
     with monkeypatch.context() as short:
-        if place == "foretell":
-            short.setattr(AMIRA, "foretell", late)
+        if place == "score_then_learn":
+            short.setattr(AMIRA, "score_then_learn", late)
         else:
             short.setattr(ProgressiveStats, "add", fails)
         with pytest.raises(HTTPError, match="has failed: there was no memory to"):

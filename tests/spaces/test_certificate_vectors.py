@@ -172,14 +172,14 @@ def test_mass_is_that_of_the_weights(learner, naive, settings):
     X, y = separable(n=60, d=4, gap=0.05, shift=0.0)
     trace = naive(X, y, **settings)
     clf = clone(learner).set_params(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
-    hull = state_of(clf).model._hull()
+    hull = state_of(clf).model.hull()
     mine = hull.scalars.table[0]
     ever = hull.norm_over_mass(0, 0.0, (mine.positive, mine.negative), (0.0, 0.0))
     assert ever == pytest.approx(np.linalg.norm(trace.w) / trace.mass[-1], rel=1e-9)
 
 
 def test_vectors_that_are_switched_off_prove_nothing():
-    hull = linear_model(1, 3)._hull()
+    hull = linear_model(1, 3).hull()
     empty = hull._replace(share=np.zeros((0, 4)), mark=np.zeros((0, 4)))
     assert empty.norm_over_mass(0, 0.0, (1.0, 1.0), (0.0, 0.0)) == np.inf
     plain = empty._replace(split=False)
@@ -188,5 +188,5 @@ def test_vectors_that_are_switched_off_prove_nothing():
 
 @pytest.mark.parametrize("masses", [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])
 def test_one_class_alone_proves_nothing_with_an_intercept(masses):
-    hull = linear_model(1, 3)._hull()
+    hull = linear_model(1, 3).hull()
     assert hull.norm_over_mass(0, 0.0, masses, (0.0, 0.0)) == np.inf

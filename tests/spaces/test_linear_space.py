@@ -21,7 +21,7 @@ from maxmargin import PassiveAggressive, Perceptron, Relaxation
 from maxmargin.core.rule import rule
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE
 from maxmargin.training.inputs import as_targets
-from maxmargin.training.protocol import state_of
+from maxmargin.training.protocol import state_of, trainer_of
 
 FORMS = [np.asarray, sparse.csr_matrix]
 
@@ -144,7 +144,7 @@ def test_the_witness_shares_the_scale(factor):
     """Folding leaves all bounds as they were: vectors, marks and masses are scaled alike."""
     X, y = separable(n=8, d=3)
     model = trained(Scripted(1, 1.0, 1.0, 1.0), X, y, np.tile(np.arange(8), 3))
-    space, hull = model.linear, model._hull()
+    space, hull = model.linear, model.hull()
     mine = space.scalars.table[0]
     assert space.witness.mark_share.any()  # there was a snapshot, of positive and negative rows
     assert 0 < mine.mark_positive < mine.positive
@@ -191,7 +191,7 @@ def test_the_norm_is_exact_after_many_updates():
 def test_the_norm_is_exact_after_cancellation(size, form):
     """A huge step forth, the same back: what remains is small beside what has been."""
     X = np.array([[size, size / 3, 0.0], [0.1, 0.0, 0.7]])
-    rule = Perceptron(margin=np.inf, rate=0.3)._rule(2.0)
+    rule = trainer_of(Perceptron(margin=np.inf, rate=0.3)).rule(2.0)
     labels, order = [1, 1, -1, 1], [0, 1, 0, 1]
     for times in range(1, 5):
         space = run(rule, form(X[order]), labels, np.tile(np.arange(4), times))

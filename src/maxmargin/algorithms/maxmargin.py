@@ -20,8 +20,9 @@ from maxmargin.estimator.locks import reading, writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.kernels.functions import finite_diagonal
-from maxmargin.models import devices, kernel_newton
+from maxmargin.models import kernel_newton
 from maxmargin.models.base import Model
+from maxmargin.models.build import check_device, on_device, products_on
 from maxmargin.models.device_passes import DevicePasses
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.kernel_model import kernel_for
@@ -38,12 +39,11 @@ from maxmargin.models.regularization_path import (
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.training import fit_warnings, inputs
-from maxmargin.training.feature_columns import Features
-from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.calibration import fitted_maps
+from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
-from maxmargin.training.platt import fitted_maps
 from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.sample_weights import (
     check_any,
@@ -58,6 +58,7 @@ from maxmargin.training.split_conformal import (
     threshold,
 )
 from maxmargin.training.state import State
+from maxmargin.training.types import Features
 
 # `soft_margin="auto"` ends after so many lambdas in turn that are no better than the best.
 PATIENCE = 3
@@ -395,7 +396,7 @@ class MaxMargin(Predicting):
         if self.held_out == "loo":
             self._check_can_leave_out("held_out='loo'", "use a share, such as held_out=0.1")
         if self.kernel != "linear":
-            devices.check(self._new_trainer().spec, None)
+            check_device(self._new_trainer().spec, None)
 
     def _check_can_leave_out(self, what: str, otherwise: str) -> None:
         """Raise unless leave-one-out outputs are known."""
@@ -479,7 +480,7 @@ class MaxMargin(Predicting):
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__.get("_state") if name == "device" else None
         if state is not None and state.model.has_supports:
-            self._state = state._replace(model=devices.on_device(state.model, value))
+            self._state = state._replace(model=on_device(state.model, value))
         super().__setattr__(name, value)
 
     def __sklearn_tags__(self) -> Any:
@@ -631,7 +632,7 @@ class ExactTrainer:
             raise ValueError(
                 "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
             )
-        products = devices.products_on(self.spec.device)
+        products = products_on(self.spec.device)
         return DevicePasses(
             products,
             products.here(problem.rows),
@@ -645,7 +646,7 @@ class ExactTrainer:
         return 1.0 if self.options.soft_margin == "auto" else float(self.options.soft_margin)
 
     def _kernel_task(self, problem: Problem) -> KernelTask:
-        options, products = self.options, devices.products_on(self.spec.device)
+        options, products = self.options, products_on(self.spec.device)
         kernel, points = kernel_for(
             *(self.spec, problem.rows, products),
             whole=True,
@@ -744,7 +745,10 @@ class ExactTrainer:
         tol, steps = self.options.tol, f"{state.n_iter} step{'s' * (state.n_iter > 1)}"
         is_hinge = self.loss == "hinge" and self.options.soft_margin > 0.0
         what = "as optimum over objective" if is_hinge else "of the best margin"
-        advice = f"Increase {limit}, or scale the features: rounding may leave no more to gain."
+        advice = (
+            f"Increase {limit}, or center and scale the features: rounding may leave no more to "
+            "gain."
+        )
         if self.options.soft_margin == 0.0 and certificate.margin <= 0.0:
             advice = f"Increase {limit}, or use soft_margin > 0 if the rows are not separable."
         return (

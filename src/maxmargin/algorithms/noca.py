@@ -32,12 +32,10 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.spaces.gaussian_mixture import Mixture, class_logs, learn_mixture, new_mixture
 from maxmargin.training import inputs
-from maxmargin.training.decision import Decision
-from maxmargin.training.feature_columns import Features
 from maxmargin.training.following import check_passes
 from maxmargin.training.learning import known_classes
 from maxmargin.training.options import Batch, Options
-from maxmargin.training.outputs import check_new_X
+from maxmargin.training.outputs import Decision, check_new_X
 from maxmargin.training.prediction_sets import (
     SetTracker,
     follow_sets,
@@ -48,6 +46,7 @@ from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.recipes import prepared, recipe_of
 from maxmargin.training.sample_weights import check_any, check_weights
 from maxmargin.training.state import State
+from maxmargin.training.types import Features
 
 # One call of the compiled loop looks at about so many numbers, and can then be interrupted.
 VALUES_PER_CALL = 2**24

@@ -23,47 +23,74 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.certificates.squares import AT_A_TIME, sum_of_squares
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.spaces.pnorm import LARGEST_SUM, SMALLEST_SUM
 from maxmargin.spaces.problem_scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
 
+# Coordinates that are processed together: few enough to stay in the cache.
+AT_A_TIME = 2**12
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12
 
 
 def without_intercept(square: Any, offset: float) -> Any:
-    """At least the squared norm of a row without the intercept's coordinate, from that with it."""
+    """An upper bound on the squared norm of a row without the intercept's coordinate."""
     return np.maximum(square * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0)
 
 
 def radius_of_features(largest_xx: float, offset: float, p: float = 2.0) -> float:
-    """At least the largest norm of a row without the intercept's coordinate."""
+    """An upper bound on the largest norm of a row without the intercept's coordinate."""
     square = without_intercept(largest_xx, offset) if p == 2.0 else largest_xx
     return float(np.sqrt(square))
 
 
 def rounding_of_products(weights: np.ndarray) -> np.ndarray:
-    """What n and a few more roundings can have added to ``w.x``, over ``|x|``, for each line."""
+    """The largest rounding error of ``w.x``, over ``|x|``, for each line."""
     return ROUNDING * (weights.shape[1] + 16.0) * np.linalg.norm(weights, axis=1)
 
 
 def ceiling(radius: float, joint: bool = False) -> float:
-    """No margin is larger, if at least two classes have rows of at most that norm."""
+    """An upper bound on margins if at least two classes have rows, of at most this norm."""
     return 1.000001 * (float(np.sqrt(2.0)) * radius if joint else radius)
 
 
 # ------------------------------------------------------------------------------- weights as vectors
+@Compiled
+def sum_of_squares(  # type: ignore[no-untyped-def]
+    weights, mark, share, mark_share, width, c, since, positive, negative, total, unit, room
+):
+    """`Hull.sum_of_terms` for p = 2, as fast as a tenth of a pass over short sparse rows."""
+    for first in range(0, weights.shape[1], room.size):
+        count = min(room.size, weights.shape[1] - first)
+        for k in range(count):
+            room[k] = weights[c, first + k]
+        if since > 0.0:
+            for k in range(count):
+                room[k] -= mark[c, first + k]
+        if positive != 0.0:
+            for k in range(count):
+                own = share[c, first + k] - since * mark_share[c, first + k]
+                room[k] = own / positive - (own - room[k]) / negative
+        if 0 <= width - first < count:
+            room[width - first] = 0.0
+        if unit != 1.0:
+            for k in range(count):
+                room[k] /= unit
+        for k in range(count):
+            total += room[k] * room[k]
+    return total
+
+
 class Hull(NamedTuple):
     """Sums of rows with the masses of their coefficients, for one or more problems.
 
     Attributes
     ----------
-    geometry : `Euclid` or `PNorm`
     width : place of the intercept's coordinate
-    split : is there an intercept?
-    weights, mark : the sums of all rows, and those at the last snapshot
-    share, mark_share : the same for positive rows alone; needed to split
-    scalars : masses, and what private coordinates that are not recorded add to the squares
+    split : there is an intercept
+    weights, mark : the sums of all rows, now and at the last snapshot
+    share, mark_share : the sums of positive rows, now and then, for the split bound
+    scalars : masses, and sums of squares of private coordinates that are not stored
     radius : the largest norm of a row, without the intercept's coordinate
     """
 
@@ -79,45 +106,45 @@ class Hull(NamedTuple):
 
     def upper_bound(self, c):
         """The smallest bound on the best geometric margin, in the user's own space."""
-        mine = line(self.scalars, c)
-        if mine.certifiable < SINCE_SNAPSHOT:
+        scalars = line(self.scalars, c)
+        if scalars.certifiable < SINCE_SNAPSHOT:
             return np.inf
-        masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
-        rounded_up = 1.0 + 8.0 * ROUNDING * (mine.updates + 1.0)
+        masses = scalars.positive - scalars.mark_positive, scalars.negative - scalars.mark_negative
+        rounded_up = 1.0 + 8.0 * ROUNDING * (scalars.updates + 1.0)
         hidden = (
-            mine.hidden_positive * rounded_up - mine.mark_hidden_positive,
-            mine.hidden_negative * rounded_up - mine.mark_hidden_negative,
+            scalars.hidden_positive * rounded_up - scalars.mark_hidden_positive,
+            scalars.hidden_negative * rounded_up - scalars.mark_hidden_negative,
         )
-        lowest = self.hull_bound(c, mine, 1.0, masses, hidden)
-        if mine.certifiable == ALL_COEFFICIENTS:
-            masses = mine.positive, mine.negative
-            hidden = mine.hidden_positive, mine.hidden_negative
-            lowest = min(lowest, self.hull_bound(c, mine, 0.0, masses, hidden))
+        lowest = self.hull_bound(c, scalars, 1.0, masses, hidden)
+        if scalars.certifiable == ALL_COEFFICIENTS:
+            masses = scalars.positive, scalars.negative
+            hidden = scalars.hidden_positive, scalars.hidden_negative
+            lowest = min(lowest, self.hull_bound(c, scalars, 0.0, masses, hidden))
             if self.split:
-                lowest = min(lowest, self.imbalance_bound(c, mine))
-        return min(mine.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * self.radius)
+                lowest = min(lowest, self.imbalance_bound(c, scalars))
+        return min(scalars.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * self.radius)
 
-    def hull_bound(self, c, mine, since, masses, hidden):
-        """`norm_over_mass`, rounded up by all that the sums behind it can have lost.
+    def hull_bound(self, c, scalars, since, masses, hidden):
+        """`norm_over_mass`, rounded up by the rounding errors of its sums.
 
-        Each update may have rounded a sum by a fraction of all that it holds, also of what it held
-        before the snapshot; so small differences to that mean little.
+        Each update rounds a sum by a fraction of its total, including the part from before the
+        snapshot, so small differences since then are imprecise.
         """
         positive, negative = masses
         lowest = self.norm_over_mass(c, since, masses, hidden)
         if lowest == np.inf:
             return lowest
-        updates = mine.updates + 1.0 - since * (mine.next_mark // 2)
-        lost = 8.0 * ROUNDING * updates * (mine.positive + mine.negative)
+        updates = scalars.updates + 1.0 - since * (scalars.next_mark // 2)
+        lost = 8.0 * ROUNDING * updates * (scalars.positive + scalars.negative)
         if self.split:
             return lowest + self.radius * (lost / positive + lost / negative)
         return lowest + self.radius * lost / (positive + negative)
 
     def norm_over_mass(self, c, since, masses, hidden):
-        """The plain or the split bound, from the sums since the snapshot (``since=1``) or ever (0).
+        """The plain or split bound, from the sums since the snapshot (``since=1``) or all (0).
 
-        ``masses`` are the sums of the coefficients of the positive and of the negative rows, and
-        ``hidden`` the sums of squares in the private coordinates that are not recorded.
+        ``masses`` are the sums of coefficients of positive and negative rows, ``hidden`` the sums
+        of squares in private coordinates that are not stored.
         """
         positive, negative = masses
         if not self.split:
@@ -131,7 +158,7 @@ class Hull(NamedTuple):
         return 0.5 * self.norm(c, since, positive, negative, unseen)
 
     def norm(self, c, since, positive, negative, hidden):
-        """Of the sum of all rows or, with masses, of the mean of either class less the other's."""
+        """The norm of the sum of rows or, with masses, of the difference of the class means."""
         which = c, since, positive, negative
         total = self.sum_of_terms(which, hidden)
         if SMALLEST_SUM <= total <= LARGEST_SUM:
@@ -158,7 +185,7 @@ class Hull(NamedTuple):
         return np.sqrt(total) if self.geometry.p == 2.0 else self.geometry.root(total)
 
     def coordinates(self, c, since, positive, negative):
-        """Those of such a sum, some at a time; the intercept's is free."""
+        """The coordinates of that sum in blocks; the intercept's is 0."""
         for first in range(0, self.weights.shape[1], AT_A_TIME):
             here = slice(first, first + AT_A_TIME)
             both = self.weights[c, here] - (self.mark[c, here] if since > 0.0 else 0.0)
@@ -169,14 +196,14 @@ class Hull(NamedTuple):
                 both[self.width - first] = 0.0
             yield both
 
-    def imbalance_bound(self, c, mine):
+    def imbalance_bound(self, c, scalars):
         """The bound that needs no second vector."""
-        mass = abs(mine.scale) * (mine.positive + mine.negative)
-        excess = abs(mine.scale) * abs(mine.positive - mine.negative)
-        if mine.positive <= 0.0 or mine.negative <= 0.0:
+        mass = abs(scalars.scale) * (scalars.positive + scalars.negative)
+        excess = abs(scalars.scale) * abs(scalars.positive - scalars.negative)
+        if scalars.positive <= 0.0 or scalars.negative <= 0.0:
             return np.inf
-        norm = self.norm(c, 0.0, 0.0, 0.0, mine.hidden_positive + mine.hidden_negative)
-        return (abs(mine.scale) * norm + self.radius * excess) / (mass + excess)
+        norm = self.norm(c, 0.0, 0.0, 0.0, scalars.hidden_positive + scalars.hidden_negative)
+        return (abs(scalars.scale) * norm + self.radius * excess) / (mass + excess)
 
 
 def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:
@@ -188,6 +215,6 @@ def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:
 
 
 def line(scalars: Scalars, c: int) -> Any:
-    """The scalars of a problem, taken out at once: each look into a record takes microseconds."""
+    """The scalars of a problem; each access to a record would take microseconds."""
     values = np.array(scalars.table[c].item())  # counts are exact in double precision
     return SimpleNamespace(**dict(zip(scalars.table.dtype.names or (), values, strict=True)))

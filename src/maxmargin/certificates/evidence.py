@@ -1,4 +1,4 @@
-"""What bounds rest on, in a form that adds up over machines."""
+"""The sums behind bounds, which can be added up over machines."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from maxmargin.spaces.problem_scalars import ALL_COEFFICIENTS, SCALARS, Scalars
 
 
 class Evidence(NamedTuple):
-    """What one problem's bound rests on.
+    """The sums behind the bound of one problem.
 
     Attributes
     ----------
-    p : exponent of the norm in which rows are measured
-    intercept : may hyperplanes have one?
-    private : the coordinate of its own that each row has, for a soft margin
-    split : are the masses of the classes to be made equal? Else they are, or need not be
+    p : exponent of the norm of rows
+    intercept : hyperplanes may have one
+    private : the private coordinate of each row, for a soft margin
+    split : the bound must equalise the masses of the classes
     vectors : the sums of all rows and of the positive ones, without the intercept's coordinate
-    masses : the sums of the coefficients of the positive and of the negative rows
-    hidden : what private coordinates add to the squares of either
-    updates : that have rounded the sums
+    masses : the sums of coefficients of positive and negative rows
+    hidden : the sums of squares in private coordinates for both
+    updates : the number of roundings of the sums
     radius : the largest norm of a row
     """
 
@@ -43,23 +43,24 @@ class Evidence(NamedTuple):
         """The bound that follows from these sums."""
         (size,), none = self.vectors.shape[1:], np.zeros((0, self.vectors.shape[1] + 1))
         both, positive = np.pad(self.vectors, ((0, 0), (0, 1)))[:, None]
-        mine = np.zeros(1, SCALARS).view(np.recarray)
-        mine.scale, mine.bound, mine.certifiable = 1.0, np.inf, ALL_COEFFICIENTS
-        mine.updates = self.updates
-        mine.positive, mine.negative = self.masses
-        mine.hidden_positive, mine.hidden_negative = self.hidden
+        record = np.zeros(1, SCALARS).view(np.recarray)
+        record.scale, record.bound, record.certifiable = 1.0, np.inf, ALL_COEFFICIENTS
+        record.updates = self.updates
+        record.positive, record.negative = self.masses
+        record.hidden_positive, record.hidden_negative = self.hidden
         geometry = Euclid(2.0, size) if self.p == 2.0 else new_pnorm(self.p, 1, size + 1)
         share = positive if self.split else none
         mark = np.zeros_like(share)
-        hull = Hull(geometry, size, self.split, both, mark, share, mark, Scalars(mine), self.radius)
+        hull = Hull(
+            geometry, size, self.split, both, mark, share, mark, Scalars(record), self.radius
+        )
         return float(hull_bounds(hull)[0])
 
 
 def mixture_length(sums: np.ndarray, masses: np.ndarray, hidden: np.ndarray, split: bool) -> float:
-    """The plain or the split bound without the rounding, as a step towards a better one.
+    """The plain or split bound without rounding; infinite if nothing is proved.
 
-    ``sums`` of the positive and of the negative rows, with their masses, and what private
-    coordinates add to the squares; infinite if nothing is proved.
+    Arrays have one entry for positive and one for negative rows.
     """
     if split:
         if min(masses) <= 0.0:
@@ -73,18 +74,18 @@ def mixture_length(sums: np.ndarray, masses: np.ndarray, hidden: np.ndarray, spl
 
 
 def evidence_of(hull: Hull, features: int, intercept: bool, private: float) -> list[Evidence]:
-    """The sums behind the bounds, a copy for each problem; [] where they do not add up.
+    """The sums behind the bounds of each problem; [] if they cannot be added up over machines.
 
-    That is where the vectors are not kept, and where private coordinates, which belong to rows of
-    this machine, cannot be summed up as squares. No row has more than ``features`` features.
+    They cannot if vectors are not kept, or if private coordinates, which belong to rows of one
+    machine, cannot be summed as squares. Rows have at most ``features`` features.
     """
     p, width = float(hull.geometry.p), hull.width
     recorded = hull.weights.shape[1] > width + 1
     if (hull.split and hull.share.shape[0] == 0) or (recorded and p != 2.0):
         return []
     found = []
-    for c, mine in enumerate(hull.scalars.table):
-        size = abs(float(mine.scale)) if mine.certifiable == ALL_COEFFICIENTS else 0.0
+    for c, record in enumerate(hull.scalars.table):
+        size = abs(float(record.scale)) if record.certifiable == ALL_COEFFICIENTS else 0.0
         share = hull.share[c] if hull.split else hull.weights[c]
         both = np.stack([hull.weights[c], share])
         own, rest = (both[1, width + 1 :] ** 2).sum(), ((both[0] - both[1])[width + 1 :] ** 2).sum()
@@ -95,12 +96,12 @@ def evidence_of(hull: Hull, features: int, intercept: bool, private: float) -> l
                 private=private,
                 split=hull.split,
                 vectors=size * both[:, :features],
-                masses=(size * mine.positive, size * mine.negative),
+                masses=(size * record.positive, size * record.negative),
                 hidden=(
-                    size**2 * (mine.hidden_positive + own),
-                    size**2 * (mine.hidden_negative + rest),
+                    size**2 * (record.hidden_positive + own),
+                    size**2 * (record.hidden_negative + rest),
                 ),
-                updates=int(mine.updates),
+                updates=int(record.updates),
                 radius=hull.radius,
             )
         )
@@ -108,7 +109,7 @@ def evidence_of(hull: Hull, features: int, intercept: bool, private: float) -> l
 
 
 def check_alike(parts: Sequence[Evidence]) -> None:
-    """Refuse what answers different questions."""
+    """Raise if the parts are about different kinds of hyperplanes."""
     if len({(part.p, part.intercept, part.private) for part in parts}) > 1:
         raise ValueError(
             "Certificates in different norms, with and without intercept, or with different soft "
@@ -119,10 +120,7 @@ def check_alike(parts: Sequence[Evidence]) -> None:
 
 
 def added(parts: Sequence[Evidence]) -> Evidence:
-    """The evidence of several sets of rows together, all split or none.
-
-    Private coordinates belong to rows, and no row is in two sets: their squares add up.
-    """
+    """The evidence of several disjoint sets of rows together, all split or none."""
     return parts[0]._replace(
         vectors=np.sum([part.vectors for part in parts], axis=0),
         masses=tuple(np.sum([part.masses for part in parts], axis=0).tolist()),
@@ -133,10 +131,7 @@ def added(parts: Sequence[Evidence]) -> Evidence:
 
 
 def added_by_kind(parts: Iterable[Evidence | None]) -> list[Evidence]:
-    """The sums of all parts together, without those of which nothing is known.
-
-    Sums of pairs have equal masses as they are; others are made so, each class by itself.
-    """
+    """The sums of all known parts, separately for split and other evidence."""
     known = [part for part in parts if part is not None]
     check_alike(known)
     groups = [[one for one in known if one.split == split] for split in (False, True)]

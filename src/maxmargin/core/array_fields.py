@@ -50,14 +50,9 @@ def cached(function: Function) -> Function:
 
 
 class Saved:
-    """A field that files hold: a number, a generator of random numbers, or a part with fields.
+    """A saved field: a number of at least ``at_least``, a random generator, or a part with fields.
 
-    Parameters
-    ----------
-    name : str
-        Its name in files, by default that of the field.
-    at_least : float
-        The smallest value of a number.
+    ``name`` is its name in files, by default that of the field.
     """
 
     saved = True
@@ -76,28 +71,18 @@ class Follows:
 
 
 class Array:
-    """An array.
+    """A declared array.
 
     Parameters
     ----------
-    *axes : str or int
-    dtype : data type or None
-        None if it is given when the array is allocated.
-    fill : value or dict
-        What a new array holds; of a table, the columns that are not 0.
-    saved : bool
-        Do files hold it?
-    name : str
-        Its name in files, by default that of the field.
-    optional : bool
-        May it have no lines, or be None, where it is not needed?
-    omit_zeros : bool
-        Is it left out of files if all of it is 0?
-    at_least, below : int, float or axis
-        The range of values; whole numbers are counts by default. Those below ``classes`` are codes
-        of classes.
-    finite : bool
-        Are infinities and NaN refused?
+    dtype : None if it is passed when the array is allocated
+    fill : the initial value; for a table, a dict of the columns that are not 0
+    saved, name : whether files contain it, and its name there, by default that of the field
+    optional : it may be empty or None
+    omit_zeros : files leave it out if it is all 0
+    at_least, below : the range of values; integers are counts by default, and class codes if below
+        ``classes``
+    finite : reject infinities and NaN
     """
 
     is_buffer = False
@@ -137,11 +122,11 @@ class Array:
         return array
 
     def is_off(self, array: np.ndarray | None) -> bool:
-        """Is it optional, and not there?"""
+        """True if the optional array is missing."""
         return array is None or (self.optional and array.shape[:1] == (0,))
 
     def position(self, name: str) -> int | None:
-        """Which of its axes goes along these entries; None if none does."""
+        """The number of the axis with this name, or None."""
         for k, axis in enumerate(self.axes):
             if isinstance(axis, str) and _parsed(axis)[0][0] == name:
                 return k
@@ -162,8 +147,8 @@ class Array:
         part = array[(slice(None),) * k + (which,)]
         return part.view(np.recarray) if isinstance(array, np.recarray) else part
 
-    def what_is_wrong(self, array: np.ndarray, sizes: Sizes) -> str:
-        """Why these values are refused; empty if they are in range."""
+    def invalid_reason(self, array: np.ndarray, sizes: Sizes) -> str:
+        """Why these values are invalid; empty if they are valid."""
         if array.dtype.names is not None:
             return next((f"{name} is not a count" for name in _no_counts(array)), "")
         if array.size == 0 or array.dtype.kind not in "if":
@@ -181,10 +166,7 @@ class Array:
 
 
 class Buffer(Array):
-    """An array to compute in, whose content means nothing between two calls.
-
-    Each thread has its own, and no file holds it.
-    """
+    """A scratch array: not saved, not shared by threads, and invalid between two calls."""
 
     is_buffer = True
 
@@ -229,12 +211,12 @@ def per_problem(kind: type) -> tuple[str, ...]:
 
 
 def is_part(value: Any) -> bool:
-    """Is it made of further fields?"""
+    """True if ``value`` has fields of its own."""
     return hasattr(value, "_fields") or bool(declared(type(value)))
 
 
 def walk(part: Any) -> Iterator[tuple[Array, np.ndarray]]:
-    """All declared arrays of a part, and of its parts, with their declarations."""
+    """All declared arrays of a part and its parts, with their declarations."""
     for name, each in declared(type(part)).items():
         value = getattr(part, name, None)
         if isinstance(each, Array):
@@ -245,7 +227,7 @@ def walk(part: Any) -> Iterator[tuple[Array, np.ndarray]]:
 
 
 def sizes_of(part: Any) -> dict[str, int]:
-    """The lengths of all axes that are named in a part."""
+    """The lengths of all named axes of a part."""
     sizes: dict[str, int] = {}
     for each, array in walk(part):
         if not each.is_off(array):
@@ -256,7 +238,7 @@ def sizes_of(part: Any) -> dict[str, int]:
 
 
 def length(axis: Axis, sizes: Sizes) -> int:
-    """The length of an axis, given those of its names."""
+    """The length of an axis, given the lengths of the names in it."""
     if isinstance(axis, int):
         return axis
     factors, more = _parsed(axis)
@@ -274,7 +256,7 @@ def _number(factor: str, sizes: Sizes) -> int:
 
 
 def _no_counts(table: np.ndarray) -> Iterator[str]:
-    """The columns of a table whose whole numbers are not counts."""
+    """The integer columns of a table that have invalid counts."""
     for name in table.dtype.names or ():
         counts = table[name]
         if counts.dtype.kind == "i":
@@ -300,9 +282,9 @@ def new_arrays(
     given: Collection[str] = (),
     dtype: Any = None,
 ) -> dict[str, np.ndarray]:
-    """The declared arrays of a class that are not ``given``, by the names of their fields.
+    """New arrays for the declarations of a class that are not ``given``, by field name.
 
-    Those that are ``off`` have no lines; ``dtype`` is that of arrays without one of their own.
+    Arrays that are ``off`` are empty; ``dtype`` is for arrays declared without one.
     """
     none = {**sizes, "problems": 0}
     return {
@@ -315,7 +297,7 @@ def new_arrays(
 def blank(
     kind: type[Kind], sizes: Sizes, *, off: Collection[str] = (), dtype: Any = None, **given: Any
 ) -> Kind:
-    """A NamedTuple with new arrays, also in its parts; fields that are neither must be given."""
+    """A NamedTuple with new arrays, also in its parts; all other fields must be given."""
     made: dict[str, Any] = new_arrays(kind, sizes, off=off, given=given, dtype=dtype)
     for name, part in parts_of(kind).items():
         if name not in given:
@@ -328,10 +310,10 @@ Change = Callable[[Array, np.ndarray], np.ndarray]
 
 
 def changed(part: Any, change: Change, lengths: Sizes | None = None, shared: str = "") -> Any:
-    """A part in which each declared array is what ``change`` makes of it, also in its parts.
+    """A copy of a part with ``change`` applied to each declared array, also in its parts.
 
-    What was one part stays one. Numbers that follow an axis are those in ``lengths``. The field
-    that is ``shared`` stays as it is.
+    A part that occurs twice is copied once. `Follows` fields get the values in ``lengths``. The
+    field named ``shared`` is not copied.
     """
     done: dict[int, Any] = {}
 
@@ -366,17 +348,17 @@ def _with(part: Any, new: dict[str, Any]) -> Any:
 
 
 def own_arrays(part: Any, shared: str = "") -> Any:
-    """The same in memory of its own, but for a field that stays ``shared``."""
+    """A deep copy of all arrays, except for the field named ``shared``."""
     return changed(part, lambda _, array: array.copy(), shared=shared)
 
 
 def own_buffers(part: Any) -> Any:
-    """The same with buffers of its own, so that several threads can use it at once."""
+    """A copy with new buffers, so that several threads can use the same arrays."""
     return changed(part, lambda each, array: np.zeros_like(array) if each.is_buffer else array)
 
 
 def of_problems(part: Any, which: slice) -> Any:
-    """Some problems of a part, over the same memory, with buffers of their own."""
+    """Some problems of a part, over the same memory, with new buffers."""
     sizes = sizes_of(part)
 
     def change(each: Array, array: np.ndarray) -> np.ndarray:
@@ -415,17 +397,17 @@ def grown(
 
 
 def without_private_coordinates(part: Any, width: int) -> Any:
-    """The same without the coordinates behind that of the intercept, in memory of its own."""
+    """A copy without the coordinates behind the intercept's."""
 
     def change(each: Array, array: np.ndarray) -> np.ndarray:
         cut = array[:, : width + 1] if "coordinates" in each.axes[1:] else array
-        return cut.copy()  # also of a single line, for each vector moves by itself
+        return cut.copy()
 
     return changed(part, change)
 
 
 def resized(part: Any, dtype: Any = None, **sizes: int) -> Any:
-    """The same with other lengths of these axes, which do not become smaller; new entries are 0."""
+    """A copy with these axes enlarged; new entries are 0."""
     before = sizes_of(part)
     later = {**before, **sizes}
 
@@ -442,7 +424,7 @@ def resized(part: Any, dtype: Any = None, **sizes: int) -> Any:
 
 
 def _factors(each: Array, sizes: Sizes) -> list[int]:
-    """The shape of an array in which the lines of each problem have an axis of their own."""
+    """The shape with one axis for each factor of an axis."""
     shape: list[int] = []
     for axis in each.axes:
         shape += [_number(f, sizes) for f in _parsed(axis)[0]] if isinstance(axis, str) else [axis]
@@ -450,10 +432,9 @@ def _factors(each: Array, sizes: Sizes) -> list[int]:
 
 
 def with_width(vectors: np.ndarray, before: int, width: int) -> np.ndarray:
-    """Weight-like vectors for ``width`` features in place of ``before``.
+    """Vectors resized from ``before`` to ``width`` features and the intercept's coordinate.
 
-    New features have weight 0, and only such may go; the last coordinate is the intercept's.
-    Coordinates may have several weights each, along a third axis.
+    New features are 0, and only zeros may be dropped. A third axis is allowed.
     """
     wider = aligned_zeros(vectors.shape[0], width + 1, *vectors.shape[2:])
     both = min(before, width)

@@ -4,7 +4,7 @@ A reduction that the compiler may reorder (``fastmath``) changes its last bits w
 processor's vectors; one that it may not reorder runs at a third of the memory's speed. Here the
 order is fixed: element ``j`` goes into lane ``j mod 8``, and the lanes are folded in halves.
 
-Here is what each sum means. The full backend has the same in LLVM's vector instructions.
+These functions define each sum. The full backend has the same in LLVM's vector instructions.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def folded(lanes):  # type: ignore[no-untyped-def]
 
 @primitive
 def prefetch_row(values, i):  # type: ignore[no-untyped-def]
-    """Ask for the dense row ``i`` ahead of its use. Changes no result."""
+    """Prefetch the dense row ``i``. Changes no result."""
 
 
 @primitive
 def prefetch_span(array, start, stop):  # type: ignore[no-untyped-def]
-    """Ask for ``array[start:stop]`` ahead of its use. Changes no result."""
+    """Prefetch ``array[start:stop]``. Changes no result."""
 
 
 @primitive
 def prefetch_soon(array, start, stop):  # type: ignore[no-untyped-def]
-    """The same just before its use, into the first level of the cache."""
+    """Prefetch ``array[start:stop]`` into the first level of the cache. Changes no result."""

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def held_in_forks(lock: Any) -> Any:
-    """The lock, which a fork waits for: so in the child no thread holds it that is not there."""
+    """Let forks wait for the lock, so that it is never held by a thread that the child lacks."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
             before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release

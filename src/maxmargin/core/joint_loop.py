@@ -1,5 +1,4 @@
-"""Several classes together: which rivals of a row's own class come too close, and the smallest step
-that mends it.
+"""Joint learning of several classes: violated constraints, and the smallest step that meets them.
 
 A row x of class y violates the constraint of a rival z if ``w_y.x - w_z.x`` is too small. The
 constraint is along the vector that has x in block y and -x in block z; for different rivals such
@@ -27,17 +26,15 @@ from maxmargin.core.rule import Trial
 
 
 class Rivals(NamedTuple):
-    """Buffers for the rivals of one row.
+    """Costs, and buffers for the rivals of one row.
 
     Attributes
     ----------
-    costs : the margin that a class is wanted to have over each rival, a line for each class; empty
-        if it is always 1
-    outputs : the output for each class
-    missing : how far the margin over each rival in the heap is from the one wanted
-    heap : those that come too close, as a heap with the largest gap on top (of equal ones the
-        highest output, of equal outputs the first class)
-    taken, gaps, steps : the rivals taken from the heap, their gaps, and how far to step
+    costs : the required margin of each class over each rival; empty if all are 1
+    missing : the gap between required and actual margin of each rival in the heap
+    heap : rivals with violated constraints, the largest gap on top (then the highest output, then
+        the first class)
+    taken, gaps, steps : the rivals taken from the heap, their gaps, and their steps
     """
 
     costs: Annotated[np.ndarray, Array("problems", "problems", saved=False, optional=True)]
@@ -49,11 +46,11 @@ class Rivals(NamedTuple):
     steps: Annotated[np.ndarray, Buffer("problems")]
 
     def wanted(self, own, rival):
-        """The margin that class ``own`` is wanted to have over a rival."""
+        """The required margin of class ``own`` over a rival."""
         return self.costs[own, rival] if self.costs.size > 0 else 1.0
 
     def gap(self, own, rival):
-        """How far the margin over a rival is from the one wanted."""
+        """The required margin over a rival minus the actual one."""
         return self.wanted(own, rival) - (self.outputs[own] - self.outputs[rival])
 
     def least_margin(self, own):
@@ -66,7 +63,7 @@ class Rivals(NamedTuple):
         return least
 
     def against(self, own, rival, trial):
-        """The trial of one rival: the constraint over its cost, for which 1 is wanted."""
+        """The trial of one rival: its constraint over its cost, so that margin 1 is required."""
         cost = self.wanted(own, rival)
         margin, square = (self.outputs[own] - self.outputs[rival]) / cost, cost * cost
         xx, largest_xx = trial.xx / square, trial.largest_xx / square
@@ -83,7 +80,7 @@ class Rivals(NamedTuple):
         return found
 
     def challengers(self, own, rule, trial):
-        """Make a heap of the rivals that come too close, as the rule says; its size."""
+        """Make a heap of the rivals for which the rule is active; returns its size."""
         size = 0
         for c in range(self.outputs.size):
             if c != own and rule.active(self.against(own, c, trial)):
@@ -97,11 +94,11 @@ class Rivals(NamedTuple):
     def is_above(self, one, other):
         if self.missing[one] != self.missing[other]:
             return self.missing[one] > self.missing[other]
-        mine, theirs = self.outputs[one], self.outputs[other]
-        return mine > theirs or (mine == theirs and one < other)
+        output, rival = self.outputs[one], self.outputs[other]
+        return output > rival or (output == rival and one < other)
 
     def sink(self, at, size):
-        """Let the class at place ``at`` of the heap sink to where it belongs."""
+        """Restore the heap below the place ``at``."""
         while True:
             child = 2 * at + 1
             if child >= size:
@@ -114,13 +111,13 @@ class Rivals(NamedTuple):
             at = child
 
     def pop(self, size):
-        """Remove the rival on top; the new size."""
+        """Remove the rival on top; returns the new size."""
         self.heap[0] = self.heap[size - 1]
         self.sink(0, size - 1)
         return size - 1
 
     def solve(self, count, xx):
-        """The steps for the first ``count`` gaps, which never rise; their sum."""
+        """Compute the steps for the first ``count``, descending, gaps; returns their sum."""
         active, total = 0, 0.0
         while active < count and self.gaps[active] > total / (active + 1.0):
             total += self.gaps[active]
@@ -144,19 +141,19 @@ def new_rivals(classes: int, costs: Sequence[Sequence[float]] | None = None) -> 
 def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # type: ignore[no-untyped-def]
     """`core.loop.learn` for a `JointSpace`.
 
-    The margin of a row is the least over a rival, in units of its cost: an update is due if it is
-    for any rival.
+    The margin of a row is the least over a rival, in units of its cost; a row causes an update if
+    the rule is active for any rival.
     """
     trials, mistakes, largest_xx = tally[0].trials, tally[0].mistakes, tally[0].largest_xx
-    n, due, made = start, False, trace.updates_before(start)
-    while n < order.size and not due:
+    n, must_maintain, made = start, False, trace.updates_before(start)
+    while n < order.size and not must_maintain:
         i = order[n]
         rows.prefetch(order, n)
         learning = i >= 0
         if not learning:
             i = -1 - i
         y = targets.class_of(i)
-        space.meet(rows, i)
+        space.compute_outputs(rows, i)
         if n < trace.history.shape[0]:
             for c in range(targets.problems()):
                 trace.note(space, rows, i, n, c, space.rivals.outputs[c], trials)
@@ -177,7 +174,7 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
             along2 = space.usable(i, margin, xx)
         if along2 > 0.0:
             trial = Trial(margin, norm2, 2.0 * along2, 2.0 * largest_xx, trials, before, weight)
-            due |= space.policy.correct(space, rows, i, y, rule, trial, along2)
+            must_maintain |= space.policy.correct(space, rows, i, y, rule, trial, along2)
             made += 1.0
             if n <= trace.history.shape[0]:
                 trace.history[n - 1, targets.problems()] = made
@@ -187,9 +184,9 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
         else:
             shrink = rule.rest(trial)
         if shrink != 1.0:
-            due |= space.rescale(0, shrink, trials)
+            must_maintain |= space.rescale(0, shrink, trials)
     tally[0].trials, tally[0].mistakes, tally[0].largest_xx = trials, mistakes, largest_xx
-    return n, due
+    return n, must_maintain
 
 
 @Compiled
@@ -198,12 +195,12 @@ def _solve(rivals, count, xx):  # type: ignore[no-untyped-def]
 
 
 def smallest_steps(gaps: np.ndarray, xx: float) -> np.ndarray:
-    """The smallest step that closes all ``gaps``: coefficients of the constraints, in their order.
+    """The coefficients of the constraints, in order, of the smallest step that closes all ``gaps``.
 
-    A gap is what is missing to the margin that is wanted: ``1 - margin``, or ``cost - margin``
-    where wrong labels differ in what they cost. The constraints' vectors have the inner products
-    ``xx * (I + 1 1')``, as those of one example against several rival labels have if each label has
-    a block of weights of its own. Structured labels that share features have other products.
+    A gap is the required margin minus the actual one: ``1 - margin``, or ``cost - margin`` with
+    costs. The vectors of the constraints have the inner products ``xx * (I + 1 1')``, as for one
+    example against several rival labels that have separate blocks of weights. Structured labels
+    that share features have other products.
 
     Examples
     --------

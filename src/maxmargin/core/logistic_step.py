@@ -6,15 +6,15 @@ import math
 
 from maxmargin.core.numba_backend import helper
 
-# Newton's method takes three rounds to five, and with each the number of right digits doubles.
+# Newton's method takes three to five rounds; each doubles the number of correct digits.
 ROUNDS = 60
-# Beyond it the logistic loss is 0 in double precision, and the exponential soon no number.
+# Beyond it the logistic loss is 0 in double precision, and the exponential soon overflows.
 LARGEST_MARGIN = 700.0
 
 
 @helper
 def wrong_after_step(margin, length, precision):  # type: ignore[no-untyped-def]
-    """The chance of the other label after the step: ``sigmoid(-v)`` for the margin v then.
+    """The probability of the wrong label after the step, ``sigmoid(-v)`` for the new margin v.
 
     The step minimises the loss ``log(1 + exp(-v))`` plus ``(v - margin)**2 / (2 length)``, so that
     ``v = margin + length * sigmoid(-v)``. The last round of Newton's method that finds v changes it

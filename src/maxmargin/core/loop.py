@@ -11,8 +11,7 @@ from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rule import Trial
 from maxmargin.core.trace import NO_TRACE, Trace
 
-# Between these squared norms no rule over- or underflows: products of two of them are still
-# numbers.
+# Between these squared norms no rule over- or underflows: products of two of them are finite.
 SMALLEST_XX = 1e-100
 LARGEST_XX = 1e100
 
@@ -21,14 +20,14 @@ TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("largest_xx", "f8")], a
 
 
 class AnyRow:
-    """What a space does where it does not say otherwise: its metric does not depend on rows."""
+    """Default methods of spaces whose metric does not depend on rows."""
 
     def take_in(self, rows, i, c, f, trial):
-        """Prepare to learn from row ``i``, whose output is ``f``; its output then."""
+        """Prepare to learn row ``i``, whose output was ``f``; returns the new output."""
         return f
 
     def length2(self, rows, i, c, xx):
-        """The squared length of row ``i`` in the metric of problem ``c``; its norm is known."""
+        """The squared length of row ``i`` in the metric of problem ``c``, given its norm."""
         return xx
 
 
@@ -39,13 +38,13 @@ bridge("take_in", "length2")
 def learn(rows, targets, order, start, rule, space, tally, trace):  # type: ignore[no-untyped-def]
     """Present the rows ``order[start:]``, in that order, until the space needs maintenance.
 
-    A row i that stands there as ``-1 - i`` is only looked at. Returns the number of places of
-    ``order`` that are done, and whether `maintain` is due. A zero row has margin 0 for ever: it is
-    a trial, never an update.
+    An entry ``-1 - i`` only computes outputs for row i. Returns the number of entries that are
+    done, and whether `maintain` must be called. A zero row always has margin 0: it is a trial,
+    never an update.
     """
     trials, mistakes, largest_xx = tally[0].trials, tally[0].mistakes, tally[0].largest_xx
-    n, due, made = start, False, trace.updates_before(start)
-    while n < order.size and not due:
+    n, must_maintain, made = start, False, trace.updates_before(start)
+    while n < order.size and not must_maintain:
         i = order[n]
         rows.prefetch(order, n)
         learning = i >= 0
@@ -85,7 +84,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             if update:
                 trial = Trial(margin, trial.ww, along2, largest_xx, trials, before, weight)
                 keep, step = space.decide(own_rule, trial, c)
-                due |= space.move(rows, i, c, y, keep, step, margin, along2, trials)
+                must_maintain |= space.move(rows, i, c, y, keep, step, margin, along2, trials)
                 shrink = own_rule.project(space.norm2(c))
                 made += 1.0
                 if i < trace.touched.size:
@@ -93,7 +92,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             else:
                 shrink = own_rule.rest(trial)
             if shrink != 1.0:
-                due |= space.rescale(c, shrink, trials)
+                must_maintain |= space.rescale(c, shrink, trials)
             if n < trace.steps.shape[0]:
                 trace.steps[n, c, 0], trace.steps[n, c, 1] = shrink * keep, shrink * y * step
         if n < trace.history.shape[0]:
@@ -102,12 +101,12 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             mistakes += 1
         n += 1
     tally[0].trials, tally[0].mistakes, tally[0].largest_xx = trials, mistakes, largest_xx
-    return n, due
+    return n, must_maintain
 
 
 @Compiled
 def maintain(space):  # type: ignore[no-untyped-def]
-    """Do for each problem what is too rare and too bulky to be part of the loop."""
+    """Do the rare work for each problem that is too long to be part of the loop."""
     for c in range(space.problems()):
         space.maintain(c)
 
@@ -126,6 +125,6 @@ def present(
     """Present the rows ``order``, once each and in that order, to the rule."""
     done = 0
     while done < order.size:
-        done, due = learn(rows, targets, order, done, rule, space, tally, trace)
-        if due:
+        done, must_maintain = learn(rows, targets, order, done, rule, space, tally, trace)
+        if must_maintain:
             maintain(space)

@@ -1,11 +1,10 @@
 """Passes over rows for Newton's method on squared hinge losses, one or more problems at a time.
 
-The slack t of a row is how much its output ``y (w.x + b)`` lacks of its goal. Its loss is 0 for
-t <= 0, ``t^2`` up to a limit L, and ``2 L t - L^2`` beyond (the limit is infinite for the squared
-hinge loss itself). Rows with a positive slack are *active*: they have a part in value and gradient,
-and those below the limit in the Hessian too. ``numbers`` says which rows take part at all, and
-slacks stand in that order. Line c of all arrays is about the problem ``first + c`` of the targets;
-``lines`` says which of them to work on.
+The slack t of a row is its goal minus its output ``y (w.x + b)``. Its loss is 0 for t <= 0, ``t^2``
+up to a limit L, and ``2 L t - L^2`` beyond (the limit is infinite for the squared hinge loss).
+Rows with a positive slack are *active*: they contribute to value and gradient, and those below the
+limit to the Hessian. ``numbers`` selects the rows, and slacks are in that order. Line c of all
+arrays belongs to the problem ``first + c`` of the targets; ``lines`` selects lines.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def signed_outputs(rows, numbers, targets, first, lines, weights, out):  # type:
 
 @Compiled
 def positive(numbers, targets, first, lines, out):  # type: ignore[no-untyped-def]
-    """Is the n-th row a positive one? Into ``out[c, n]``."""
+    """``out[c, n]`` is true if the n-th row is positive."""
     for n in range(numbers.size):
         for c in lines:
             out[c, n] = targets.sign(numbers[n], first + c) > 0.0
@@ -34,10 +33,10 @@ def positive(numbers, targets, first, lines, out):  # type: ignore[no-untyped-de
 
 @Compiled
 def pulls(rows, numbers, targets, first, lines, sample_weight, slack, limit, sums, totals):  # type: ignore[no-untyped-def]
-    """Add up the active rows, each times its slack up to the limit, either class apart.
+    """Sum the active rows times their slacks up to the limit, separately for both classes.
 
-    Their lines 2c and 2c + 1 are of the positive and of the negative rows: ``sums`` of rows, and
-    ``totals`` of such slacks, of the losses, and of the rows that were added.
+    Lines 2c and 2c + 1 are for the positive and the negative rows: ``sums`` has the vectors, and
+    ``totals`` the sums of slacks, losses and the number of rows.
     """
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
@@ -104,21 +103,22 @@ def best_step(slack, change, sample_weight, numbers, limit, penalty, slope, curv
 
 @Compiled
 def move(slack, change, t, limit, entered, left):  # type: ignore[no-untyped-def]
-    """``slack -= t change``; which places came between 0 and the limit, or no longer are there, and
-    how many of each.
+    """``slack -= t change``; writes the places that entered and left the range from 0 to the limit.
+
+    Returns the number of both.
     """
-    ins, outs = 0, 0
+    count_entered, count_left = 0, 0
     for n in range(slack.size):
-        was = 0.0 < slack[n] < limit
+        was_inside = 0.0 < slack[n] < limit
         slack[n] -= t * change[n]
-        now = 0.0 < slack[n] < limit
-        if now and not was:
-            entered[ins] = n
-            ins += 1
-        if was and not now:
-            left[outs] = n
-            outs += 1
-    return ins, outs
+        is_inside = 0.0 < slack[n] < limit
+        if is_inside and not was_inside:
+            entered[count_entered] = n
+            count_entered += 1
+        if was_inside and not is_inside:
+            left[count_left] = n
+            count_left += 1
+    return count_entered, count_left
 
 
 @Compiled
@@ -226,10 +226,10 @@ def squares(rows, numbers, out):  # type: ignore[no-untyped-def]
 
 @Compiled
 def ascend(rows, numbers, targets, first, lines, sample_weight, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
-    """One pass of coordinate ascent on the dual: the best coefficient of each row in its turn.
+    """One pass of coordinate ascent on the dual, which optimises one coefficient after the other.
 
-    There the intercept is the weight of a coordinate like any other. ``xx[i]`` and ``coefs[c, i]``
-    are the squares and the coefficients of all rows.
+    The intercept is the weight of an ordinary coordinate here. ``xx[i]`` and ``coefs[c, i]`` are
+    the squares and the coefficients of all rows.
     """
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
@@ -247,11 +247,11 @@ def ascend(rows, numbers, targets, first, lines, sample_weight, penalty, xx, coe
 
 @Compiled
 def ascend_by_matrix(matrix, signs, goals, own, intercept, passes, coefs, outputs):  # type: ignore[no-untyped-def]
-    """Passes of coordinate ascent on the dual of rows whose kernel matrix is given, as `ascend`.
+    """`ascend` for rows with a given kernel matrix; changes the coefficients and their outputs.
 
-    ``coefs``, none of them negative, and their ``outputs`` are changed. The intercept that outputs
-    begin with moves by ``intercept`` times the change of ``sum of y coefs``; that is taken into
-    account, but not added to the outputs. ``own`` is lambda over what a row counts.
+    Coefficients must not be negative. The intercept moves by ``intercept`` times the change of
+    ``sum of y coefs``; that is taken into account, but not added to the outputs. ``own`` is lambda
+    over the sample weight.
     """
     bias = 0.0
     for _ in range(passes):

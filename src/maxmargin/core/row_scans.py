@@ -1,4 +1,4 @@
-"""Looks at all rows, without learning from them."""
+"""Scans of all rows that do not learn."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def all_outputs(rows, weights, found):  # type: ignore[no-untyped-def]
 
 @Compiled
 def deficits(rows, start, weights, bias, codes, found):  # type: ignore[no-untyped-def]
-    """Put what the class of each row lacks to be ahead of all others into ``found``.
+    """Write to ``found``, from row ``start`` on, the highest rival output minus that of the class.
 
-    From row ``start`` on. There is one output for two classes, and otherwise one for each.
+    There is one output for two classes, otherwise one for each.
     """
     for n in range(found.size):
         i = start + n
@@ -45,9 +45,9 @@ def deficits(rows, start, weights, bias, codes, found):  # type: ignore[no-untyp
 
 @Compiled
 def lowest_outputs(rows, targets, weights, bias, rounding, lowest):  # type: ignore[no-untyped-def]
-    """Put the smallest ``y * (w.x + b)`` over all rows into ``lowest``, one number per problem.
+    """Write the smallest ``y * (w.x + b)`` of all rows, for each problem, to ``lowest``.
 
-    Rounded down: ``rounding`` says what may have been added to ``w.x``, over ``|x|``.
+    It is rounded down, given the possible ``rounding`` error of ``w.x`` over ``|x|``.
     """
     for c in range(targets.problems()):
         lowest[c] = np.inf
@@ -84,7 +84,7 @@ def largest_square(rows, geometry):  # type: ignore[no-untyped-def]
 
 @Compiled
 def square_bounds(rows, space, found):  # type: ignore[no-untyped-def]
-    """What the loop takes for the squared norm of each row when it brings an update."""
+    """The squared norm that the loop uses for each row if it causes an update."""
     for i in range(rows.size()):
         found[i] = space.square_bound(rows, i)
 
@@ -100,10 +100,10 @@ def smallest_square(rows):  # type: ignore[no-untyped-def]
 
 @Compiled
 def are_canonical(columns, starts, width):  # type: ignore[no-untyped-def]
-    """Do CSR rows point nowhere outside, to columns that are in order and all different?
+    """True if all CSR indices are in range, and sorted without duplicates in each row.
 
-    Columns are compared with those before them, `GROUP` rows at a time, also where a row begins;
-    there they may be lower, and nowhere else.
+    Columns are compared with the previous ones, `GROUP` rows at a time; only at the start of a row
+    may they be lower.
     """
     rows = starts.size - 1
     for begin in range(0, rows, GROUP):
@@ -128,10 +128,7 @@ def are_canonical(columns, starts, width):  # type: ignore[no-untyped-def]
 
 @Compiled
 def first_malformed(columns, starts, width):  # type: ignore[no-untyped-def]
-    """Index of the first CSR row that points outside its arrays or its columns, or -1.
-
-    And: are the columns of each row in order, and all different?
-    """
+    """The first CSR row with an index out of range, or -1, and whether all rows are canonical."""
     canonical = True
     for i in range(starts.size - 1):
         start, stop = starts[i], starts[i + 1]
@@ -151,10 +148,10 @@ def first_malformed(columns, starts, width):  # type: ignore[no-untyped-def]
 
 @Compiled
 def first_unusable(rows):  # type: ignore[no-untyped-def]
-    """Index of the first row that no learner can take, or -1; and the largest ``x.x``.
+    """The first row that no learner can use, or -1, and the largest ``x.x``.
 
-    Unusable are rows with NaN or infinity, or with a squared norm outside the range in which
-    nothing over- or underflows (an exact zero is fine).
+    A row is unusable if it has NaN or infinity, or a nonzero squared norm outside the range in
+    which nothing over- or underflows.
     """
     largest = 0.0
     for i in range(rows.size()):

@@ -1,7 +1,7 @@
 """Rows of examples, dense or sparse, read in place.
 
-A row is its features and a tail of further coordinates, for the intercept and the soft margin. Both
-classes answer the same questions, so no loop ever asks which one it has.
+A row has features and a tail of further coordinates, for the intercept and the soft margin. Both
+classes have the same methods.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from maxmargin.core import fixed_order_sums
 from maxmargin.core.array_fields import Saved
 from maxmargin.core.numba_backend import bridge, with_methods_of
 
-# Far enough ahead to hide the memory's latency, near enough to stay in the cache.
+# Prefetch distance: far enough to hide latency, near enough to stay in the cache.
 ROWS_AHEAD = 8
-# The same for entries of rows that are read one after another, and those that are due at once.
+# The distances for entries of consecutive rows, into outer caches and into the first level.
 ENTRIES_AHEAD, NEXT_ENTRIES = 2**14, 2**8
 
 
 class Tail(NamedTuple):
     """The coordinates behind the features: ``(offset, 0, ..., 0, private, 0, ..., 0)``.
 
-    The weight of ``offset``, which all rows have, is the intercept. ``private`` stands in a
-    coordinate that no other row has, so that row i can always be moved to its own side: the soft
-    margin. Weight vectors without private coordinates do not record it; it then counts as new each
-    time.
+    The weight of ``offset``, which all rows have, is the intercept. ``private`` is in a coordinate
+    of row i alone, so that every row can be classified correctly: the soft margin. Weight vectors
+    without private coordinates do not record its weight; each presentation then counts as new.
     """
 
     offset: Annotated[float, Saved(at_least=0.0)]
@@ -38,9 +37,9 @@ class Tail(NamedTuple):
 
     def tail_dot(self, i, weights, c, width):
         total = self.offset * weights[c, width]
-        mine = width + 1 + i
-        if mine < weights.shape[1]:
-            total += self.private_of(i) * weights[c, mine]
+        column = width + 1 + i
+        if column < weights.shape[1]:
+            total += self.private_of(i) * weights[c, column]
         return total
 
     def tail_square(self, i):
@@ -48,19 +47,19 @@ class Tail(NamedTuple):
 
     def tail_add(self, i, weights, c, width, amount):
         weights[c, width] += amount * self.offset
-        mine = width + 1 + i
-        if mine < weights.shape[1]:
-            weights[c, mine] += amount * self.private_of(i)
+        column = width + 1 + i
+        if column < weights.shape[1]:
+            weights[c, column] += amount * self.private_of(i)
 
     def tail_entries(self, i, weights, width):
-        """How many of these coordinates ``weights`` have."""
+        """The number of tail coordinates that ``weights`` have."""
         return 2 if width + 1 + i < weights.shape[1] else 1
 
     def tail_entry(self, i, k, width):
         return (width, self.offset) if k == 0 else (width + 1 + i, self.private_of(i))
 
     def hidden_square(self, i, weights, width):
-        """The part of ``x.x`` that lies in a coordinate which ``weights`` do not have."""
+        """The part of ``x.x`` in a private coordinate that ``weights`` do not have."""
         return 0.0 if width + 1 + i < weights.shape[1] else self.private_of(i) * self.private_of(i)
 
 
@@ -69,9 +68,9 @@ NO_TAIL = Tail(0.0, 0.0)
 
 @with_methods_of(Tail)
 class WeightedTail(NamedTuple):
-    """The same for rows with weights: of a row that counts s times, ``private**2`` is an s-th.
+    """The tail of weighted rows: ``private**2`` is divided by the sample weight s.
 
-    So its slack costs s times as much, which is what s such rows would cost.
+    So the slack of a row costs s times as much, the cost of s such rows.
     """
 
     offset: float
@@ -143,13 +142,13 @@ class DenseRows(NamedTuple):
             fixed_order_sums.prefetch_row(self.values, order[ahead])
 
     def prefetch_behind(self, i):
-        """Ask for what is due after row ``i``: the hardware prefetches that by itself."""
+        """Nothing to do: the hardware prefetches consecutive dense rows."""
 
 
 class SparseRows(NamedTuple):
     """Rows in compressed sparse row (CSR) form, without repeated columns in a row.
 
-    Its arrays are contiguous and point nowhere outside: see `looks.first_malformed`.
+    Its arrays are contiguous and in range: see `row_scans.first_malformed`.
     """
 
     values: np.ndarray
@@ -218,9 +217,9 @@ class SparseRows(NamedTuple):
                 fixed_order_sums.prefetch_span(self.columns, start, stop)
 
     def prefetch_behind(self, i):
-        """Ask for what is due after row ``i``, where rows come one after another.
+        """Prefetch entries behind row ``i``, for rows that are read consecutively.
 
-        Columns point to weights all over, which keeps the hardware from seeing how regular it is.
+        The scattered accesses to weights keep the hardware from detecting the regular ones.
         """
         start, stop = self.starts[i], self.starts[i + 1]
         fixed_order_sums.prefetch_span(self.values, start + ENTRIES_AHEAD, stop + ENTRIES_AHEAD)

@@ -1,14 +1,14 @@
-"""What a learning rule is: a few pure functions of seven numbers.
+"""Learning rules: a few pure functions of seven numbers.
 
 A rule is a NamedTuple of hyper-parameters (floats) with up to ten methods:
 
 ``active(trial) -> bool``
-    Is an update due?
+    Whether to update.
 ``asked(trial) -> float``
-    The margin that is asked for, where two of the others need it.
+    The required margin, if two of the other methods need it.
 ``needs_norm() -> bool``
-    Does `active` look at ``xx`` or ``largest_xx``? False unless defined; then the norm of a row is
-    computed only when an update is due.
+    Whether `active` uses ``xx`` or ``largest_xx``. False unless defined; then the norm of a row is
+    computed only for updates.
 ``step(trial) -> (shrink, step)``
     The update ``w <- shrink * w + step * y * x``.
 ``step_in_plane(trial, plane) -> (a, b, evaluations)``
@@ -18,14 +18,14 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to ten methods:
     In a diagonal geometry (`spaces.diagonal_space`), given the trial of a `step`: the precision of
     each column j grows by ``gain * x_j**2``; 0 unless defined.
 ``rest(trial) -> shrink``
-    What happens to ``w`` on a trial without an update; 1 unless defined.
+    The scaling of ``w`` on a trial without an update; 1 unless defined.
 ``project(norm2) -> shrink``
     A last scaling after an update, given the new ``w.w``; 1 unless defined.
 ``of(c) -> rule``
     The rule of problem c; itself unless defined.
 ``uses_weight() -> bool``
-    Does `step` depend on the sample weight? True unless defined; False for rules that meet the
-    margin in one step, whatever the weight.
+    Whether `step` depends on the sample weight. True unless defined; False for rules that reach the
+    required margin in one step, whatever the weight.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from maxmargin.core.numba_backend import bridge, with_methods_of
 
 
 class Trial(NamedTuple):
-    """All that a rule gets to know about a trial.
+    """The arguments of a rule.
 
     Attributes
     ----------
@@ -48,10 +48,10 @@ class Trial(NamedTuple):
     xx : x.x (the squared p-norm in a p-norm space; if not `needs_norm`, at least that; in a
         diagonal geometry the variance of the margin, x' Sigma x)
     largest_xx : the largest x.x so far, this trial included
-        (of all trials if the rule `needs_norm`, else of those that brought an update)
+        (of all trials if the rule `needs_norm`, else of those that caused an update)
     t : number of this trial, from 1
-    k : updates made before this trial
-    weight : how often the row counts; see `docs/weights.md` for what each rule makes of it
+    k : number of updates before this trial
+    weight : sample weight; see `docs/weights.md` for how each rule uses it
     """
 
     margin: float
@@ -63,9 +63,9 @@ class Trial(NamedTuple):
     weight: float = 1.0
 
     def repeats(self, gap, gain):
-        """How often the row is learned from, one time after another, each with this ``gain``.
+        """The number of consecutive updates by the row, each of which adds ``gain`` to its margin.
 
-        At most as often as it counts, and until its margin has made up for the ``gap``.
+        At most its weight, and until the ``gap`` is closed.
         """
         if self.weight <= 1.0 or gain == 0.0:
             return self.weight
@@ -74,7 +74,7 @@ class Trial(NamedTuple):
 
 
 class Usual:
-    """What a rule does where it does not say otherwise."""
+    """Default methods of rules."""
 
     step: Callable[[Trial], tuple[float, float]]
 

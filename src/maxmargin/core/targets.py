@@ -1,7 +1,7 @@
-"""How class codes become signs: one problem for two classes, one per class for more.
+"""The signs of class codes: one problem for two classes, one per class for more.
 
-Targets of rows that have weights are of classes of their own, so that the loops over others are
-compiled as if there were no weights.
+Targets of weighted rows have types of their own, so that loops without weights are compiled without
+them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Binary(NamedTuple):
         return True
 
     def weight_of(self, i):
-        """How often row ``i`` counts."""
+        """The sample weight of row ``i``."""
         return 1.0
 
     def is_mistake(self, own, rival, least):
-        """Is a row on the wrong side?
+        """True if a row is misclassified.
 
-        ``own`` is the output of its class, ``rival`` the highest of others, of problems that are
-        shown; ``least`` the least margin of all problems.
+        ``own`` is the output of its class, ``rival`` the highest of other visible problems, and
+        ``least`` the least margin of all problems.
         """
         return own <= (rival if rival > -np.inf else 0.0)  # one positive row: 0
 
@@ -56,7 +56,7 @@ class OneVsRest(NamedTuple):
         return 1.0 if self.labels[i] == c else -1.0
 
     def is_shown(self, c):
-        """Is it the problem of a class that can be predicted?"""
+        """True if the class of this problem can be predicted."""
         return c < self.classes
 
     def class_of(self, i):
@@ -102,7 +102,7 @@ WEIGHTED: dict[type, Any] = {}
 
 
 class Weighted:
-    """What targets of rows with weights have instead."""
+    """The methods of weighted targets that differ."""
 
     sample_weight: np.ndarray
 
@@ -111,7 +111,7 @@ class Weighted:
 
 
 def with_weights(kind: Any) -> Any:
-    """The class of the same targets for rows with weights, its last field."""
+    """The type of these targets with a last field for sample weights."""
     name, fields = f"Weighted{kind.__name__}", (*kind._fields, "sample_weight")
     made = namedtuple(name, fields, module=kind.__module__)  # type: ignore[misc]
     WEIGHTED[kind] = with_methods_of(kind)(with_methods_of(Weighted)(made))
@@ -129,7 +129,7 @@ def weighted(targets: Any, sample_weight: np.ndarray) -> Any:
 
 
 def weights_in(targets: Any) -> np.ndarray | None:
-    """How often rows count, if they have weights."""
+    """The sample weights, if there are any."""
     return getattr(targets, "sample_weight", None)
 
 
@@ -138,22 +138,22 @@ bridge("problems", "sign", "is_shown", "class_of", "weight_of", "is_mistake")
 
 @Compiled
 def balance(labels, order, totals, sample_weight):  # type: ignore[no-untyped-def]
-    """Let all classes count the same, by the counts up to each row.
+    """Balance the classes, by the totals up to each row.
 
-    ``totals`` are the weights of each class so far, and last of all classes; those of the rows in
-    ``order`` are multiplied by ``n / (C n_c)``, with the counts including that row and C classes
-    so far. A row i that stands there as ``-1 - i`` is only predicted.
+    ``totals`` are the weights of each class so far, and of all classes. The weights of the rows in
+    ``order`` are multiplied by ``n / (C n_c)``, with totals that include the row, and C classes so
+    far. Entries ``-1 - i`` are ignored.
     """
-    everyone, seen = totals.size - 1, 0
-    for c in range(everyone):
+    classes, seen = totals.size - 1, 0
+    for c in range(classes):
         seen += totals[c] > 0.0
     for i in order:
         if i >= 0:
             c = labels[i]
             seen += totals[c] == 0.0
             totals[c] += sample_weight[i]
-            totals[everyone] += sample_weight[i]
-            sample_weight[i] *= totals[everyone] / (seen * totals[c])
+            totals[classes] += sample_weight[i]
+            sample_weight[i] *= totals[classes] / (seen * totals[c])
 
 
 def of_rows(targets: Any, rows: np.ndarray) -> Any:

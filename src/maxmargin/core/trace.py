@@ -1,4 +1,4 @@
-"""What a loop records about the rows that it presents."""
+"""The records of a loop about the rows that it presents."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 
 
 class Trace(NamedTuple):
-    """What is recorded about the rows that are presented; an empty array is switched off.
+    """The record of a loop; empty arrays are not written.
 
     Attributes
     ----------
-    touched : for each row, the ``stamp`` of the last call in which it brought an update
-    stamp : that of this call
-    history : the outputs for each place of the order and each problem, before anything is learned,
-        and in a last column the updates since the call began, of all problems, after that place
-    steps : for the same what became of the weights, ``w <- keep * w + step * x``: keep and step,
-        where steps are along the row itself
+    touched : for each row, the ``stamp`` of the last call in which it caused an update
+    history : outputs before learning, by place in the order and problem, and in a last column the
+        number of updates in this call, of all problems, up to that place
+    steps : the factors keep and step of the update ``w <- keep * w + step * x``, by place and
+        problem, if steps are along the row
     """
 
     touched: np.ndarray
@@ -28,7 +27,7 @@ class Trace(NamedTuple):
     steps: np.ndarray
 
     def scores(self):
-        """The outputs that `predict` goes by, in columns of which more may follow."""
+        """The outputs that `predict` uses, possibly followed by further columns."""
         return self.history
 
     def updates_before(self, start):
@@ -37,10 +36,7 @@ class Trace(NamedTuple):
         return self.history[start - 1, self.history.shape[1] - 1] if recorded else 0.0
 
     def note(self, space, rows, i, n, c, f, trials):
-        """Record ``f``, the output of problem ``c`` for row ``i`` at place ``n``.
-
-        ``trials`` is the number of rows learned from before it.
-        """
+        """Record ``f``, the output of problem ``c`` for row ``i`` at place ``n``."""
         if n < self.history.shape[0]:
             self.history[n, c] = f
 
@@ -49,13 +45,8 @@ class Trace(NamedTuple):
 class MeanTrace(NamedTuple):
     """A `Trace` for a model that predicts by averaged weights.
 
-    It is a class of its own so that loops without averages are compiled without a second product.
-
-    Attributes
-    ----------
-    touched, stamp, history, steps : as in `Trace`, about the weights that learn
-    means : the outputs of the averaged weights, for each place of the order and each problem,
-        before anything is learned
+    ``means`` are the outputs of the averaged weights, the other fields are about the current ones.
+    It is a separate type so that loops without averages are compiled without a second product.
     """
 
     touched: np.ndarray
@@ -70,7 +61,7 @@ class MeanTrace(NamedTuple):
     def note(self, space, rows, i, n, c, f, trials):
         if n < self.history.shape[0]:
             self.history[n, c] = f
-            self.means[n, c] = space.look_mean(rows, i, c, trials)
+            self.means[n, c] = space.mean_output(rows, i, c, trials)
 
 
 bridge("updates_before", "note")
@@ -79,17 +70,16 @@ NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)), np.empty((0, 0, 0))
 
 
 def tracing(places: int, problems: int, average: bool) -> Trace | MeanTrace:
-    """A trace that records the outputs at so many places, of so many problems."""
+    """A trace that records outputs."""
     trace = NO_TRACE._replace(history=np.empty((places, problems + 1)))
     return MeanTrace(*trace, np.empty((places, problems))) if average else trace
 
 
 @Compiled
-def contest(targets, order, history, seen):  # type: ignore[no-untyped-def]
-    """Put what decides about mistakes into ``seen``, by the outputs before anything was learned.
+def outcome_parts(targets, order, history, seen):  # type: ignore[no-untyped-def]
+    """Write the arguments of `targets.is_mistake` for each place of the order to ``seen``.
 
-    For each place of the order the output of the row's own class, the highest of its rivals and the
-    least margin, among the problems of ``targets``; see `targets.is_mistake`.
+    They are computed from the outputs before learning, of the problems of ``targets``.
     """
     for n in range(order.size):
         own, rival, least = 0.0, -np.inf, np.inf
@@ -105,7 +95,7 @@ def contest(targets, order, history, seen):  # type: ignore[no-untyped-def]
 
 @Compiled
 def count_mistakes(targets, seen, places):  # type: ignore[no-untyped-def]
-    """The mistakes at the first ``places``, of which parts have ``seen`` some problems each."""
+    """The number of mistakes at the first ``places``, given the `outcome_parts` of all parts."""
     mistakes = 0
     for n in range(places):
         own, rival, least = 0.0, -np.inf, np.inf

@@ -16,13 +16,13 @@ from maxmargin.distributed.distributed_newton import Progress, Report
 from maxmargin.distributed.survey import Job
 from maxmargin.models.model_mixing import mixture
 from maxmargin.training import inputs
-from maxmargin.training.feature_columns import Features
 from maxmargin.training.inputs import shown
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Batch
 from maxmargin.training.passes import certified
 from maxmargin.training.protocol import is_learner, state_of, trainer_of, with_state
 from maxmargin.training.state import State
+from maxmargin.training.types import Features
 
 
 class Part(NamedTuple):

@@ -15,9 +15,9 @@ from maxmargin import streams
 from maxmargin.streams.addresses import is_address, without_credentials
 from maxmargin.streams.folders import addresses_like
 from maxmargin.training import inputs
-from maxmargin.training.feature_columns import Features
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.sample_weights import check_weights
+from maxmargin.training.types import Features
 
 
 class ShardError(ValueError):

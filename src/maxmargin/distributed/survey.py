@@ -13,9 +13,7 @@ from maxmargin.distributed.executor import Executor, Question
 from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
 from maxmargin.models.newton_solver import MOST_DIRECT
 from maxmargin.training import inputs
-from maxmargin.training.feature_columns import Features
-from maxmargin.training.inputs import likely_classes, only_one_class
-from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.inputs import check_number_of_labels, likely_classes, only_one_class
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.sample_weights import (
     check_any,
@@ -23,6 +21,7 @@ from maxmargin.training.sample_weights import (
     check_weights,
     weights_by_totals,
 )
+from maxmargin.training.types import Features
 
 # The least number of rows of a sample, rows per feature up to `MOST_DIRECT`, and most values.
 LEAST_SAMPLE, PER_FEATURE, MOST_NUMBERS = 4000, 40, 2**23

@@ -16,8 +16,8 @@ from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
 from maxmargin.estimator.stream_fit import Streamable
-from maxmargin.models import devices
 from maxmargin.models.base import Model
+from maxmargin.models.build import on_device
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 from maxmargin.training import fit_warnings
 from maxmargin.training.online import OnlineTrainer
@@ -29,12 +29,11 @@ from maxmargin.training.types import Rows, Rule, Targets, Tree
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineClassifier(Incremental, Streamable, Watched):
-    """Base of all learners with a rule: parameters, and a trainer made of them.
+    """Base of all learners with a rule: parameters, and the trainer for them.
 
     A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and
-    ``_parameter_constraints``, and ``_spec`` if its model is not the usual one for its parameters.
-    In its docstring, words in angle brackets stand for what all have in common, see
-    `estimator.parameters`.
+    ``_parameter_constraints``, and ``_spec`` if its model is not the default one. In its docstring,
+    words in angle brackets are placeholders for common text, see `estimator.parameters`.
     """
 
     fit_intercept: bool = True
@@ -61,11 +60,11 @@ class OnlineClassifier(Incremental, Streamable, Watched):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
     facts: ClassVar[Facts]
-    # Does a pass without an update mean that there will never be one again?
+    # After a pass without an update there is never another one.
     settles: ClassVar[bool] = True
-    # Parameters that help where rows cannot be separated, and the values that switch them off.
+    # Parameters that help with inseparable rows, and the values that disable them.
     against_noise: ClassVar[dict[str, Any]] = {"soft_margin": 0.0, "average": False}
-    # Can rows have several labels?
+    # Rows can have several labels.
     takes_several: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -73,18 +72,18 @@ class OnlineClassifier(Incremental, Streamable, Watched):
         cls.__doc__ = completed_docstring(cls)
 
     def _rule(self, p: float) -> Rule:
-        """The rule for the present hyper-parameters, in that norm."""
+        """The rule for the present hyper-parameters in a p-norm."""
         raise AttributeError(f"{type(self).__name__} does not define a rule")
 
     def _spec(self) -> ModelSpec:
-        """What the model is built from, by the present hyper-parameters."""
+        """The specification of the model for the present hyper-parameters."""
         given = {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}
         if given.get("budget") is None:
             given["on_full"] = None
         return ModelSpec(**given, cache_size=self.cache_size, device=self.device)
 
     def _uses_weights(self) -> bool:
-        """Do sample weights change what is learned, by the present hyper-parameters?"""
+        """True if sample weights matter with the present hyper-parameters."""
         return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()  # type: ignore[attr-defined]
 
     def _validate_params(self) -> None:
@@ -126,7 +125,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
         return self
 
     def __trainer__(self) -> OnlineTrainer:
-        """The trainer, made anew after a parameter was changed."""
+        """The trainer, cached until a parameter changes."""
         if (trainer := self.__dict__.get("_trainer")) is None:
             trainer = self._trainer = self._new_trainer()
         return trainer
@@ -136,7 +135,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
         return OnlineTrainer(bare._options(), bare._rule, bare._spec, bare._run_passes)
 
     def _bare(self) -> Self:
-        """The same parameters without a state: a trainer must not keep one alive."""
+        """A copy of the parameters without the state, which a trainer must not keep alive."""
         bare = object.__new__(type(self))
         bare.__dict__.update((name, value) for name, value in vars(self).items() if name[0] != "_")
         return bare
@@ -159,11 +158,11 @@ class OnlineClassifier(Incremental, Streamable, Watched):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "device" and (state := self.__dict__.get("_state")) is not None:
-            self._state = state._replace(model=devices.on_device(state.model, value))
+            self._state = state._replace(model=on_device(state.model, value))
         super().__setattr__(name, value)
         if name[0] != "_":  # a parameter
-            for made_for_others in ("_one_row", "_trainer"):
-                self.__dict__.pop(made_for_others, None)
+            for cached in ("_one_row", "_trainer"):
+                self.__dict__.pop(cached, None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ try:
 except ImportError:
     CallbackSupportMixin, with_callbacks = object, None
 
-# Attributes of an estimator with callbacks, which are no part of what it learned.
+# Attributes that scikit-learn sets on estimators with callbacks.
 MADE_BY_CALLBACKS = {
     "_skl_callbacks",
     "_skl_callbacks_to_teardown",
@@ -29,7 +29,7 @@ MADE_BY_CALLBACKS = {
 
 
 class Watched(CallbackSupportMixin):
-    """Gives a learner callbacks: `set_callbacks`."""
+    """A learner with the method `set_callbacks`."""
 
     if with_callbacks is None:
 
@@ -55,39 +55,36 @@ class Watched(CallbackSupportMixin):
 class Report:
     """Reports each full pass to callbacks.
 
-    Parameters
-    ----------
-    learner : estimator
-    context : of the fit
-    so_far : the attributes of a fitted learner, after so many passes
-    given : rows, labels and weights, as the fit got them
+    ``fitted_attributes`` makes the attributes of a fitted learner after so many passes; ``data``
+    has the arguments of the fit.
     """
 
-    def __init__(self, learner: BaseEstimator, context: Any, so_far: Any, given: Tree) -> None:
-        self.learner, self.context, self.so_far, self.given = learner, context, so_far, given
+    def __init__(
+        self, learner: BaseEstimator, context: Any, fitted_attributes: Any, data: Tree
+    ) -> None:
+        self.learner, self.context, self.data = learner, context, data
+        self.fitted_attributes = fitted_attributes
         self.task: Any = None
 
     def begin(self) -> None:
-        """A pass begins."""
+        """Report the start of a pass."""
         self.task = self.context.subcontext(task_name="pass")
-        self.task.call_on_fit_task_begin(estimator=self.learner, **self.given)
+        self.task.call_on_fit_task_begin(estimator=self.learner, **self.data)
 
     def end(self, n_iter: int) -> bool:
-        """It has ended, the ``n_iter``-th by the rows presented: does a callback ask to stop?"""
+        """Report the end of a pass; True if a callback asks to stop."""
+        attributes = partial(self.fitted_attributes, n_iter)
         return self.task.call_on_fit_task_end(
-            estimator=self.learner,
-            reconstruction_attributes=lambda: self.so_far(n_iter),
-            **self.given,
+            estimator=self.learner, reconstruction_attributes=attributes, **self.data
         )
 
 
 def reported(
     learner: BaseEstimator, run: RunPasses, state: State, given: tuple[Any, Any, Any]
 ) -> RunPasses:
-    """``run``, the passes of a fit, reported to callbacks.
+    """``run``, the passes of a fit to rows, labels and weights, with reports to callbacks.
 
-    ``given`` are rows, labels and weights. Callbacks that ask for it get a fitted copy of the
-    learner, whose certificate is about all rows.
+    Callbacks that ask for it get a fitted copy of the learner, whose certificate is about all rows.
     """
     X, y, weight = given
     data: Tree = {"X": X, "y": y}
@@ -98,7 +95,7 @@ def reported(
     def run_reported(
         learner: BaseEstimator, model: Model, rows: Rows, targets: Targets, plan: Plan
     ) -> Outcome:
-        def so_far(n_iter: int) -> Tree:
+        def fitted_attributes(n_iter: int) -> Tree:
             now, margins = model.twin(), model.margins(rows, targets)
             now.end_fit()
             fitted = state._replace(
@@ -112,7 +109,7 @@ def reported(
 
         context = learner._init_callback_context(max_subtasks=plan.options.max_iter)
         context.call_on_fit_task_begin(estimator=learner, **data)
-        report = Report(learner, context, so_far, data)
+        report = Report(learner, context, fitted_attributes, data)
         outcome = run(model, rows, targets, plan._replace(report=report))
         context.call_on_fit_task_end(estimator=learner, **data)
         return outcome

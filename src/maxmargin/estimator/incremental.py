@@ -1,4 +1,4 @@
-"""Learning from rows as they come, many at a time or one by one."""
+"""Online learning from batches and single rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from maxmargin._extras import Self
 from maxmargin.estimator.locks import access_to, writing
 from maxmargin.estimator.predicting import Predicting, as_scores, if_calibrated, if_covering
 from maxmargin.training.learning import (
-    class_of_zero,
-    foretell,
+    default_label,
     learn_single,
     outputs_of_one,
-    prepared_lesson,
+    prepare_row,
+    score_then_learn,
 )
-from maxmargin.training.one_row import OneRow, fast_route
+from maxmargin.training.one_row import OneRow, fast_route_for
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Batch
 from maxmargin.training.pauses import Pauses
@@ -85,10 +85,10 @@ class Incremental(Predicting):
         self._state = self.__trainer__().learn(state, batch._replace(X=X), changing=changing).state
         self.__state__()
         if self._state is before and np.shape(X)[0] == 1:
-            self._prepare_for_rows()  # they come one by one
+            self._prepare_for_rows()  # rows seem to come one by one
 
     @writing
-    def foretell(
+    def score_then_learn(
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -98,31 +98,28 @@ class Incremental(Predicting):
         sets: np.ndarray | None = None,
         pauses: Pauses | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`partial_fit` of the rows ``order``, which says what was seen before each was learned.
+        """`partial_fit` with the rows ``order``, which returns their scores before learning.
 
         Parameters
         ----------
         X, y, classes, sample_weight
-            As in `partial_fit`; rows may also be a list of dicts, as `learn_one` takes them.
-        order : array of int32
-            A row i that stands there as ``-1 - i`` is only looked at.
-        sets : array of shape (n_places, 2), default=None
-            With `coverage`, to write down the prediction sets in: was the label outside, and how
-            many classes were inside?
-        pauses : Pauses, default=None
-            What looks at the model between rows.
+            As in `partial_fit`; rows may also be a list of dicts, as in `learn_one`.
+        order, sets, pauses
+            As in `training.options.Batch`.
 
         Returns
         -------
         outputs : ndarray of shape (n_places, n_outputs)
-            The scores of each row of the order, before it was learned from.
+            The scores of each row of the order, before it was learned.
         updates : ndarray of shape (n_places,)
-            Made since the call began, after each row of the order.
+            The number of updates in this call after each row of the order.
         """
         self.check_parameters()
         batch = Batch(X, y, classes, sample_weight, order, sets=sets, pauses=pauses)
         changing = access_to(self).changing
-        self._state, scores, made = foretell(self.__trainer__(), self.__state__(), batch, changing)
+        self._state, scores, made = score_then_learn(
+            self.__trainer__(), self.__state__(), batch, changing
+        )
         self.__state__()
         return scores, made
 
@@ -169,30 +166,30 @@ class Incremental(Predicting):
         """The complete route, for first rows, new names and new labels."""
         self.check_parameters()
         before, access, trainer = self.__state__(), access_to(self), self.__trainer__()
-        # What follows a row with new names must not be used if that row is refused.
+        # A route with new names must not remain if the row turns out to be invalid.
         earlier = self.__dict__.pop("_one_row", None)
-        lesson = prepared_lesson(trainer, before, batch, earlier, access)
-        route, state = lesson.route, lesson.state
+        row = prepare_row(trainer, before, batch, earlier, access)
+        route, state = row.route, row.state
         if route is None or state is None or before is None:
-            self._state = learn_single(trainer, lesson, access.changing)
+            self._state = learn_single(trainer, row, access.changing)
             self.__state__()
             return
         trials = state.model.trials()
         try:
             self._state = state  # names first: each weight must have one
             with route.lock:
-                route.learn(lesson.batch.X, batch.y, batch.weight)  # type: ignore[arg-type]
+                route.learn(row.batch.X, batch.y, batch.weight)  # type: ignore[arg-type]
         except BaseException:
-            self.__state__()  # a row that counts is learned to the end
+            self.__state__()  # completes a row that was partly learned
             if state.model.trials() == trials:
                 self._state = before
             raise
         self._one_row = route
 
     def _learn_plain_row(self, X: ArrayLike, y: ArrayLike) -> bool:
-        """Learn from a matrix of one row, if it is an array like the ones before it; is it learned?
+        """Learn from a matrix of one row by the fast route; False if it does not apply.
 
-        What is refused takes the complete route, which says why.
+        Then the complete route learns the row, or raises the error.
         """
         one = self._one_row
         if one is None or type(X) is not np.ndarray or type(y) is not np.ndarray:
@@ -204,20 +201,20 @@ class Incremental(Predicting):
                 usable = one.state is self._state and not one.access.busy
                 return usable and one.learn(X, y.item(), 1.0)
             except ValueError:
-                if one.state is None:  # it had been learned
+                if one.state is None:  # the row had been learned
                     raise
                 return False
 
     def _prepare_for_rows(self) -> None:
-        """Make the fast route for rows that come one by one, unless it is there."""
+        """Make the fast route for single rows, unless there is one."""
         one, state = self._one_row, self._fitted()
         if (one is None or one.state is not state) and (one := self._fast_route()) is not None:
             one.rule = self.__trainer__().rule(state.model.p)
 
     def _fast_route(self) -> OneRow | None:
-        """The fast route for the present state, if there is one, kept for the next row."""
+        """The fast route for the present state, if any, cached for the next row."""
         options, access = self.__trainer__().options, access_to(self)
-        if (one := fast_route(options, self._fitted(), self._one_row, access)) is not None:
+        if (one := fast_route_for(options, self._fitted(), self._one_row, access)) is not None:
             self._one_row = one
         return one
 
@@ -252,7 +249,7 @@ class Incremental(Predicting):
         with one.lock if one is not None else access_to(self).changing:
             if one is None or one.state is not self._state:
                 if self.__state__() is None and (grow or classes is not None):
-                    return class_of_zero(classes)
+                    return default_label(classes)
                 if (one := self._fast_route()) is None:
                     return self._classes_for(self._scores_of_one(x)).tolist()[0]
             return one.predict(x)
@@ -317,7 +314,7 @@ class Incremental(Predicting):
         return set(state.classes[inside].tolist())
 
     def _scores_of_one(self, x: Row) -> np.ndarray:
-        """The scores of a single row where there is no fast route."""
+        """The scores of a single row without a fast route."""
         state = self._fitted()
         if state.recipe is not None:
             return self.decision_function([x])

@@ -1,4 +1,4 @@
-"""The base of all estimators: a state, a trainer, and how both are passed on."""
+"""The base of all estimators: parameters, trainer, state, and pickling."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from maxmargin.training.recipes import names_of
 from maxmargin.training.state import RECIPE, State
 from maxmargin.training.types import Tree
 
-# Attributes that are made anew when needed.
+# Attributes that are recreated when needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer"}
-# Attributes that are set for scikit-learn, and not by learning.
+# Attributes that scikit-learn sets.
 ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
 
 
 @lru_cache(maxsize=1)
 def documentation_site() -> str:
-    """The address of the documentation, as pyproject.toml gives it; empty if that is not known."""
+    """The address of the documentation in pyproject.toml; empty if unknown."""
     try:
         urls = metadata.metadata("maxmargin").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
@@ -42,9 +42,9 @@ def documentation_site() -> str:
 
 
 class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
-    """What all estimators of this library are: parameters, a trainer for them, and a state."""
+    """The base class of all estimators of this library."""
 
-    # Documentation shows that of __init__, not that of __new__.
+    # The signature of __init__, not of __new__.
     __signature__ = SignatureOfInit()
     _doc_link_module = "maxmargin"
 
@@ -61,13 +61,13 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     # --------------------------------------------------------------------------- trainer and state
     @abc.abstractmethod
     def _new_trainer(self) -> Trainer:
-        """What learns by the present hyper-parameters."""
+        """A trainer for the present hyper-parameters."""
 
     def __trainer__(self) -> Trainer:
         return self._new_trainer()
 
     def __state__(self) -> State | None:
-        """The state, or None; if the call before was interrupted, its end is made up for."""
+        """The state or None; completes an earlier call that was interrupted."""
         state: State | None = self.__dict__.get("_state")
         if state is not None and state.model.unsettled:
             with access_to(self).changing:
@@ -84,13 +84,13 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         return learner
 
     def _fitted(self) -> State:
-        """The state, which must be there."""
+        """The state; raises if there is none."""
         if (state := self.__state__()) is None:
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
         return state
 
     def check_parameters(self) -> None:
-        """Raise if a hyper-parameter has a value that it cannot have."""
+        """Raise if a hyper-parameter has an invalid value."""
         values = _reader(type(self))(self)  # type: ignore[arg-type]
         before = self.__dict__.get("_checked_parameters", ())
         if not before or any(map(operator.is_not, values, before)):  # else those of last time
@@ -99,7 +99,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
 
     @property
     def _doc_link_template(self) -> str:  # type: ignore[override]
-        """Where scikit-learn's HTML representation of an estimator links to."""
+        """The link in scikit-learn's HTML representation of an estimator."""
         site = documentation_site()
         return f"{site}/api/maxmargin.{{estimator_name}}.html" if site else ""
 
@@ -133,7 +133,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         return _there(self._fitted().recipe, "The learner has no recipe.")
 
     def without_recipe(self) -> Self:
-        """A learner with the same state that takes prepared rows."""
+        """A learner with the same state for rows that are prepared already."""
         state = self._fitted()
         kept = {k: v for k, v in (state.schema or {}).items() if k != RECIPE}
         return self.__with_state__(state._replace(schema=kept or None))
@@ -153,7 +153,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
 
     @reading
     def __learned__(self) -> Tree:
-        """What learning has given it, for a file."""
+        """The learned state, for a file."""
         parameters, state = self._parameters(), self.__state__()
         for name in vars(self).keys() - parameters.keys() - FLEETING - ROUTING - {"_state"}:
             raise TypeError(
@@ -163,7 +163,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         return {} if state is None else serialization.learned(state, parameters)
 
     def __relearn__(self, found: Tree) -> None:
-        """Take the state of a file; raises unless its parts fit together."""
+        """Restore the state of a file; raises if it is inconsistent."""
         self._state = serialization.relearned(found, self._model_from)
 
     @abc.abstractmethod
@@ -185,7 +185,7 @@ Value = TypeVar("Value")
 
 @lru_cache
 def _reader(kind: type[BaseLearner]) -> Callable[[BaseLearner], tuple[Any, ...]]:
-    """Gives the hyper-parameters of such a learner, as a tuple."""
+    """A function that returns the hyper-parameters of a learner as a tuple."""
     return operator.attrgetter(*kind._parameter_constraints)
 
 
@@ -196,9 +196,8 @@ def _there(value: Value | None, otherwise: str) -> Value:
 
 
 # ------------------------------------------------------------------------------------------ pickles
-# skops asks its users to trust every class that it does not know itself. Record arrays and SciPy's
-# matrices are such, so they are pickled as plain arrays, and restored when they are unpickled; data
-# types are pickled as the types of their numbers.
+# skops asks its users to trust every class that it does not know. So record arrays and SciPy's
+# matrices are pickled as plain arrays, and data types as scalar types.
 class Sparse(NamedTuple):
     """The parts of a CSR matrix."""
 
@@ -216,13 +215,13 @@ def _packed(value: Any) -> Any:
         matrix = sparse.isspmatrix(value)
         return Sparse(value.data, value.indices, value.indptr, value.shape, matrix)
     if isinstance(value, np.dtype) and value.names is None:
-        return value.type  # which is as good, for data types of kernel values
+        return value.type  # equivalent for data types of kernel values
     return value
 
 
 def _unpacked(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.names:
-        # Machine code is for aligned records, and copies may have lost that they are.
+        # Machine code expects aligned records; copies may have lost the alignment.
         return value.view(np.dtype(value.dtype.descr, align=True)).view(np.recarray)
     if isinstance(value, Sparse):
         kind = sparse.csr_matrix if value.is_matrix else sparse.csr_array
@@ -231,7 +230,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _mapped(value: Any, leaf: Callable[[Any], Any], done: dict[int, Any]) -> Any:
-    """``value`` with all its leaves changed; what was one object is one afterwards."""
+    """``value`` with ``leaf`` applied to all leaves; shared objects stay shared."""
     if id(value) not in done:
         done[id(value)] = _changed(value, leaf, done)
     return done[id(value)]

@@ -1,8 +1,8 @@
-"""The locks of a learner, in threads and in processes that fork.
+"""The locks of learners, for threads and forks.
 
 A process may fork while another of its threads learns. The fork waits until no state is being
-changed in place, so the child has whole ones. That other thread is not there in the child, so the
-locks that it held are renewed.
+changed in place, so the child has consistent ones. The child lacks that thread, so the locks that
+it held are reset.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from sklearn.base import BaseEstimator
 from maxmargin.core.forks import held_in_forks
 from maxmargin.core.numba_backend import compiler_lock
 
-# A fork waits no longer than this for changes in place, which take milliseconds.
+# The longest time that a fork waits for changes in place, which take milliseconds.
 FORK_SECONDS = 10.0
 
 
 class Access:
-    """Locks: ``writing`` is held by a call that learns, from its beginning to its end (it is `busy`
-    then), and ``changing`` while what others can see is changed in place, or read.
+    """The locks of a learner.
+
+    ``writing`` is held during calls that learn (it is `busy` then), ``changing`` while the state is
+    read or changed in place.
     """
 
     def __init__(self, clf: BaseEstimator) -> None:
@@ -37,7 +39,7 @@ class Access:
         ACCESSES[id(self)] = self
 
 
-# Those of all learners, for forks.
+# The locks of all learners, for forks.
 ACCESSES: weakref.WeakValueDictionary[int, Access] = weakref.WeakValueDictionary()
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -49,10 +51,10 @@ def access_to(clf: Any) -> Access:
 
 
 def writing(method: Method) -> Method:
-    """Let one call of such methods learn at a time."""
+    """Let only one call of such methods run at a time."""
 
     @wraps(method)
-    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def exclusive(self: Any, *args: Any, **kwargs: Any) -> Any:
         access = access_to(self)
         with access.writing:
             before, access.busy = access.busy, True
@@ -61,23 +63,23 @@ def writing(method: Method) -> Method:
             finally:
                 access.busy = before
 
-    return cast(Method, alone)
+    return cast(Method, exclusive)
 
 
 def reading(method: Method) -> Method:
-    """Let nothing be changed in place meanwhile."""
+    """Exclude changes in place while the method runs."""
 
     @wraps(method)
-    def undisturbed(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def locked(self: Any, *args: Any, **kwargs: Any) -> Any:
         with access_to(self).changing:
             return method(self, *args, **kwargs)
 
-    return cast(Method, undisturbed)
+    return cast(Method, locked)
 
 
 # ------------------------------------------------------------------------------------------ forks
 class NoAccess:
-    """In place of the locks of a learner that was being changed while the process forked."""
+    """Replaces the locks of a learner that was being changed while the process forked."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(
@@ -91,7 +93,7 @@ _held: dict[int, Access] = {}
 
 
 def _all_accesses() -> list[Access]:
-    """A list made in one step, since other threads may make more."""
+    """A snapshot of all locks, since other threads may create more."""
     found = (reference() for reference in ACCESSES.valuerefs())
     return [access for access in found if access is not None]
 

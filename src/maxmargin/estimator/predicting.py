@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, cast
 
@@ -16,72 +18,60 @@ from maxmargin.certificates import Certificate
 from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import Method, reading
-from maxmargin.training.calibration import Maps, Sigmoids, log_odds, log_shares, sigmoids
-from maxmargin.training.decision import Decision
+from maxmargin.training.calibration import Maps, log_odds, log_shares, sigmoids
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
+from maxmargin.training.outputs import Decision
 from maxmargin.training.passes import certified
 from maxmargin.training.prediction_sets import SetTracker, coverage_of, prediction_sets
 from maxmargin.training.recipes import prepared
 from maxmargin.training.state import State
 
 
-class _IfCalibrated:
-    """A method that a learner has only with probabilities, as scikit-learn's `available_if`.
+class _AvailableIf:
+    """scikit-learn's `available_if` with a message that says what to do."""
 
-    Where it is not available, the message says what to do.
-    """
-
-    def __init__(self, method: Any) -> None:
-        self._method = available_if(lambda clf: clf._has_probabilities())(method)
+    def __init__(
+        self, method: Any, check: Callable[[Any], bool], reason: Callable[[Any], str]
+    ) -> None:
+        self._method, self._reason = available_if(check)(method), reason
         update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, clf: BaseLearner | None, kind: type | None = None) -> Any:
         try:
             return self._method.__get__(clf, kind)
         except AttributeError:
-            ways = ["wrap it in sklearn.calibration.CalibratedClassifierCV"]
-            ways[:0] = [f"set calibration={way!r} before it learns" for way in _calibrations(clf)]
             name = self.__wrapped__.__name__  # type: ignore[attr-defined]
-            raise AttributeError(
-                f"This {type(clf).__name__} has no {name}, since it has no probabilities: "
-                f"{', or '.join(ways)}."
-            ) from None
+            message = f"This {type(clf).__name__} has no {name}, since it has {self._reason(clf)}."
+            raise AttributeError(message) from None
 
 
-def _calibrations(clf: BaseLearner | None) -> list[str]:
-    """The values of `calibration` that give this learner probabilities."""
+def _no_probabilities(clf: BaseLearner) -> str:
     known = getattr(clf, "_parameter_constraints", {}).get("calibration", [])
     names = [name for each in known if isinstance(each, StrOptions) for name in each.options]
-    return [name for name in names if name != "online" or hasattr(clf, "partial_fit")]
+    values = [name for name in names if name != "online" or hasattr(clf, "partial_fit")]
+    ways = [f"set calibration={value!r} before it learns" for value in values]
+    ways.append("wrap it in sklearn.calibration.CalibratedClassifierCV")
+    return f"no probabilities: {', or '.join(ways)}"
 
 
-class _IfCovering:
-    """A method that a learner has only with a target coverage."""
+def _has_coverage(clf: BaseLearner) -> bool:
+    return getattr(clf, "coverage", None) is not None
 
-    def __init__(self, method: Any) -> None:
-        self._method = available_if(lambda clf: getattr(clf, "coverage", None) is not None)(method)
-        update_wrapper(self, method)  # type: ignore[arg-type]
 
-    def __get__(self, clf: BaseLearner | None, kind: type | None = None) -> Any:
-        try:
-            return self._method.__get__(clf, kind)
-        except AttributeError:
-            name = self.__wrapped__.__name__  # type: ignore[attr-defined]
-            raise AttributeError(
-                f"This {type(clf).__name__} has no {name}, since it has no target coverage: set "
-                "coverage=0.9, or the share that you need, before it learns."
-            ) from None
+def _no_coverage(clf: BaseLearner) -> str:
+    return "no target coverage: set coverage=0.9, or the share that you need, before it learns"
 
 
 def if_covering(method: Method) -> Method:
-    """Let a learner have this method only if it has prediction sets."""
-    return cast(Method, _IfCovering(method))
+    """Make a method available only with prediction sets."""
+    return cast(Method, _AvailableIf(method, _has_coverage, _no_coverage))
 
 
 def if_calibrated(method: Method) -> Method:
-    """Let a learner have this method only if it has probabilities."""
-    return cast(Method, _IfCalibrated(method))
+    """Make a method available only with probabilities."""
+    has_probabilities = operator.methodcaller("_has_probabilities")
+    return cast(Method, _AvailableIf(method, has_probabilities, _no_probabilities))
 
 
 def known_sets(options: Options, state: State) -> SetTracker:
@@ -102,7 +92,7 @@ def observed_coverage(options: Options, state: State) -> Coverage:
 
 
 def as_scores(outputs: np.ndarray) -> np.ndarray:
-    """Outputs of the problems that users see, as `decision_function` gives them."""
+    """Outputs of the visible problems, in the shape of `decision_function`."""
     return outputs.ravel() if outputs.shape[1] == 1 else outputs
 
 
@@ -185,17 +175,13 @@ class Predicting(BaseLearner):
         return log_shares(odds)
 
     def _scored(self, X: ArrayLike) -> tuple[State, np.ndarray]:
-        """The state, and the scores by it, one column for each problem that users see."""
+        """The state, and scores of shape (rows, visible problems)."""
         state = self._fitted()
         return state, self.__trainer__().outputs(state, prepared(state, X))
 
     def _log_odds(self, state: State, scores: np.ndarray) -> np.ndarray:
-        """Those of the positive class of each problem that users see."""
+        """The log-odds of the positive class of each visible problem."""
         return log_odds(self._maps(state), shown(state), scores)
-
-    def _sigmoids(self, state: State) -> Sigmoids:
-        """The maps from scores to `_log_odds`."""
-        return sigmoids(self._maps(state), shown(state))
 
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:
@@ -251,15 +237,15 @@ class Predicting(BaseLearner):
 
     @reading
     def __decision__(self) -> Decision:
-        """How scores, probabilities and classes come about."""
-        state = self._fitted()
+        """The map from rows to scores, probabilities and classes, as plain data."""
+        state, visible = self._fitted(), shown(self._fitted())
         return Decision(
             formula=state.model.formula(state.features.count),
-            shown=shown(state),
+            shown=visible,
             classes=state.classes,
             multilabel=state.multilabel,
             features=state.features.count,
-            sigmoids=self._sigmoids(state) if self._has_probabilities() else None,
+            sigmoids=sigmoids(self._maps(state), visible) if self._has_probabilities() else None,
             recipe=state.recipe,
         )
 

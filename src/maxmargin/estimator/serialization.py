@@ -1,4 +1,4 @@
-"""The state of a learner as a dictionary for files, and back."""
+"""Conversion of states to dictionaries for files, and back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Projecting
-from maxmargin.models.build import build
-from maxmargin.models.devices import products_on
+from maxmargin.models.build import build, products_on
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.fourier_model import shapes_of_weights
 from maxmargin.models.kernel_model import KernelModel
@@ -28,26 +27,27 @@ from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
 from maxmargin.training import prediction_sets
-from maxmargin.training.calibration import Maps, maps_for, what_is_wrong
-from maxmargin.training.feature_columns import Features
+from maxmargin.training.calibration import Maps, invalid_maps_message, maps_for
 from maxmargin.training.inputs import problems_for, shown
 from maxmargin.training.passes import certified
+from maxmargin.training.prediction_sets import new_tracker
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import restored, storable
 from maxmargin.training.state import State
-from maxmargin.training.types import Tree
+from maxmargin.training.types import Features, Tree
 
 if TYPE_CHECKING:
     from maxmargin.estimator.learner import BaseLearner
 
 Value = TypeVar("Value")
-# Left out of the structure where they are that: without a budget nothing is ever evicted, whatever
-# the parameter says, and older files know of no costs, and of few learners that average.
+Arrays = TypeVar("Arrays", Maps, prediction_sets.SetTracker)
+# Structural parameters that files omit at these values: `on_full` has no effect without a budget,
+# and older files have no costs, and averages of few learners only.
 LEFT_OUT = {"on_full": None, "costs": None, "average": False}
 
 
 def learned(state: State, parameters: Tree) -> Tree:
-    """A state as a dictionary of what files hold."""
+    """A state as a dictionary for files."""
     features, model = state.features, state.model
     found = {
         "classes": state.classes,
@@ -80,7 +80,7 @@ def learned(state: State, parameters: Tree) -> Tree:
 
 
 def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> State:
-    """The state that a dictionary tells of; raises unless its parts fit together."""
+    """The state in a dictionary; raises if it is inconsistent."""
     classes = _checked_classes(found.pop("classes"))
     features = _checked_features(found)
     model = make_model(found, classes)
@@ -109,7 +109,7 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
 
 
 def model_by(learner: BaseLearner, found: Tree, classes: np.ndarray) -> Model:
-    """The model of a file, built as the parameters that the learner had then say."""
+    """The model of a file, for the parameters that the learner had when it was saved."""
     structure, parameters = found.pop("structure"), learner.get_params(deep=False)
     wanted = STRUCTURAL & parameters.keys() - LEFT_OUT.keys()
     if structure.keys() - LEFT_OUT.keys() != wanted:
@@ -121,7 +121,7 @@ def model_by(learner: BaseLearner, found: Tree, classes: np.ndarray) -> Model:
 
 
 def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
-    """The model of a learner, checked against one that is freshly built."""
+    """The model of a file, checked against a new one for the same specification."""
     leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
     multilabel = _of_type(found.get("multilabel", False), bool)
@@ -150,7 +150,7 @@ def _one_from(
     elif private:
         raise Misfit("there are private coordinates without linear.weights")
     p: Any = leaves.get("p")
-    # What "log" meant for the first columns, it means for ever.
+    # The value of "log" was fixed by the number of columns at the start.
     is_log = spec.p == "log" and isinstance(p, float) and 2.0 <= p < np.inf
     # The width of a kernel is in the file: computed from rows, it would take memory per column.
     blank = build(
@@ -185,7 +185,7 @@ def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width
 
 
 def _check_mixture(votes: Votes | Mixture) -> None:
-    """Raise unless weights of experts are such, and leaders are where their clock says."""
+    """Raise if the weights of experts, or their clock, are invalid."""
     clock, sums = votes.clock, votes.weights.sum(axis=-1)
     fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
     if not fits or not (votes.weights >= 0.0).all() or not np.isclose(sums, 1.0).all():
@@ -199,7 +199,7 @@ def _check_shape(leaves: Tree, path: str, wanted: tuple[int, ...]) -> None:
 
 
 def _filled(blank: Model, leaves: Tree) -> Model:
-    """The model with these leaves, given a blank one: first its support vectors, then the rest."""
+    """A blank model filled with these leaves, support vectors first."""
     kernel = None
     if isinstance(blank, KernelModel | BudgetModel):
         kernel = blank.kernel = _kernel_from(blank, leaves)
@@ -226,7 +226,7 @@ def _kernel_from(blank: KernelModel | BudgetModel, leaves: Tree) -> Kernel:
 
 
 def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
-    """Give the model its support vectors, and arrays for as many."""
+    """Set the support vectors of the model, and allocate their arrays."""
     width, problems, kernel = blank.width(), blank.problems(), blank.kernel
     if isinstance(blank, KernelModel):
         supports = model_tree.points_from(leaves, "supports.points", width, kernel)
@@ -246,7 +246,7 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
 
 
 def _check_linear(model: LinearModel) -> None:
-    """Raise unless the vectors of a linear model fit together."""
+    """Raise if the vectors of a linear model are inconsistent."""
     if model.linear.geometry.p != model.p:
         raise Misfit(f"the model is not one for the parameters: p is {model.p}")
     witness: Any = model.linear.witness
@@ -283,7 +283,7 @@ def summary(state: State) -> Tree:
     margins = state.known_margins()
     if not np.isfinite(margins[shown(state)]).all():
         return words  # the margins of a stream were not measured
-    # What a model computes on being asked it keeps: saving must not change it.
+    # A copy, because models cache their bounds, and saving must not change them.
     best = certified(copy.copy(model), margins, state.ceiling, shown(state))
     numbers = {"margin": best.margin, "bound": best.bound, "ratio": best.ratio}
     if all(np.isfinite(number) for number in numbers.values()):
@@ -334,25 +334,19 @@ def _checked_totals(totals: Any, classes: np.ndarray) -> np.ndarray | None:
 
 
 def _checked_maps(found: Any, model: Model) -> Maps | None:
-    if found is None:
-        return None
-    fresh = maps_for(model)
-    if not _take_arrays(fresh, found):
-        raise Misfit("calibration: there is not one map to probabilities for each problem")
-    if why := what_is_wrong(fresh):
+    misfit = "calibration: there is not one map to probabilities for each problem"
+    maps = None if found is None else _filled_arrays(maps_for(model), found, misfit)
+    if maps is not None and (why := invalid_maps_message(maps)):
         raise Misfit(f"calibration: {why}")
-    return fresh
+    return maps
 
 
 def _checked_sets(found: Any) -> prediction_sets.SetTracker | None:
-    if found is None:
-        return None
-    fresh = prediction_sets.new_tracker(0.5)
-    if not _take_arrays(fresh, found):
-        raise Misfit("sets: there are not the arrays of a tracker of sets")
-    if why := prediction_sets.what_is_wrong(fresh):
+    misfit, blank = "sets: there are not the arrays of a tracker of sets", new_tracker(0.5)
+    tracker = None if found is None else _filled_arrays(blank, found, misfit)
+    if tracker is not None and (why := prediction_sets.what_is_wrong(tracker)):
         raise Misfit(f"sets: {why}")
-    return fresh
+    return tracker
 
 
 def _checked_held_out(found: Any) -> np.ndarray | None:
@@ -364,18 +358,17 @@ def _checked_held_out(found: Any) -> np.ndarray | None:
     return np.ascontiguousarray(found)
 
 
-def _take_arrays(fresh: Any, found: Any) -> bool:
-    """Copy arrays by their names into those of a NamedTuple; do they fit?"""
-    if not isinstance(found, dict) or found.keys() != set(fresh._fields):
-        return False
+def _filled_arrays(blank: Arrays, found: Any, misfit: str) -> Arrays:
+    """Copy arrays by name into those of a NamedTuple; raises if they do not fit."""
+    if not isinstance(found, dict) or found.keys() != set(blank._fields):
+        raise Misfit(misfit)
     for name, array in found.items():
-        wanted = getattr(fresh, name)
-        if not isinstance(array, np.ndarray) or array.dtype != float:
-            return False
-        if array.shape != wanted.shape:
-            return False
+        wanted = getattr(blank, name)
+        is_float = isinstance(array, np.ndarray) and array.dtype == float
+        if not is_float or array.shape != wanted.shape:
+            raise Misfit(misfit)
         wanted[...] = array
-    return True
+    return blank
 
 
 def _count(value: object, least: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""Learning from a source of any size, in constant memory, with resumption after a crash."""
+"""The method `fit_stream`: learning from a source of any size, with checkpoints."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Streamable(BaseLearner):
         before = self.__state__() if getattr(self, "warm_start", False) else None
         if before is None:
             self.check_can_stream()
-        # What goes on learns from columns as they were read before.
+        # A warm start reads columns as before.
         opened = streams.open(source, schema=before and before.schema, recipe=recipe)
         fitted = fit_stream(self, before, opened, request)
         self._state = fitted.state
@@ -83,5 +83,5 @@ class Streamable(BaseLearner):
         return self
 
     def check_can_stream(self) -> None:
-        """Raise if a parameter is one that only all rows together can tell."""
+        """Raise if a parameter depends on all rows of a fit."""
         self.__trainer__().check_can_stream()

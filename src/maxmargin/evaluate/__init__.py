@@ -1,4 +1,4 @@
-"""How good is a classifier? On a stream, by what it predicts; on given rows, by its margin."""
+"""Evaluation of classifiers: progressive on streams, by certificates on given rows."""
 
 from maxmargin.evaluate.abstention import AbstentionDisplay
 from maxmargin.evaluate.certification import certify

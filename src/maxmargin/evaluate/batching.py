@@ -1,4 +1,4 @@
-"""The rows of a stream, in pieces of at most so many rows."""
+"""The rows of a stream in blocks of limited size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from maxmargin.training.sample_weights import check_weights
 
 
 class Rows(NamedTuple):
-    """A block of rows with labels and weights; or a dict, its label, and an array of its weight."""
+    """A block of rows with labels and weights, or a single dict with its label and weight."""
 
     X: Any
     y: Any
@@ -34,18 +34,15 @@ class Rows(NamedTuple):
 
 
 def rows_of(X: Any, which: slice) -> Any:
-    """Some neighbouring rows of a matrix."""
-    return csr_part(X, which) if sparse.issparse(X) and X.format == "csr" else X[which]
-
-
-def csr_part(X: Any, which: slice) -> Any:
-    """Neighbouring rows of a CSR matrix, over its memory: slices of SciPy's are copies."""
+    """A slice of rows; of a CSR matrix a view, where SciPy would copy."""
+    if not sparse.issparse(X) or X.format != "csr":
+        return X[which]
     start, stop, step = which.indices(X.shape[0])
     if step != 1 or stop < start:
         return X[which]
     starts = X.indptr[start : stop + 1]
-    own = slice(starts[0], starts[-1])
-    part = type(X)((X.data[own], X.indices[own], starts - starts[0]), (stop - start, X.shape[1]))
+    used = slice(starts[0], starts[-1])
+    part = type(X)((X.data[used], X.indices[used], starts - starts[0]), (stop - start, X.shape[1]))
     part.has_canonical_format = X.has_canonical_format
     return part
 
@@ -62,12 +59,12 @@ def joined(some: Rows, others: Rows) -> Rows:
 
 
 def opened(stream: Any, y: Any) -> Any:
-    """``stream``, or the source of the file that it names."""
+    """``stream``, opened if it is a path."""
     return streams.open(stream, y) if isinstance(stream, str | os.PathLike) else stream
 
 
 def classes_of(source: Source) -> np.ndarray:
-    """The labels of a source, of a pipe those in its first block."""
+    """The labels of a source (of a pipe, those in its first block)."""
     classes = source.survey().classes
     if classes is None:
         raise ValueError(f"{source.name} has no labels.")
@@ -75,7 +72,7 @@ def classes_of(source: Source) -> np.ndarray:
 
 
 def labelled(blocks: Iterable[Block], name: str) -> Iterator[tuple[Any, Any, Any]]:
-    """Rows, labels and weights of the blocks of the source ``name``."""
+    """Rows, labels and weights of the blocks of a source, which must not become wider."""
     width = None
     for block in blocks:
         width = width or block.X.shape[1]
@@ -90,7 +87,7 @@ def labelled(blocks: Iterable[Block], name: str) -> Iterator[tuple[Any, Any, Any
 
 
 def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[Rows]:
-    """Blocks of at most so many rows, that end at multiples of that number."""
+    """Blocks of at most ``most`` rows, which end at multiples of ``most``."""
     if y is not None:
         stream = [(stream, y, sample_weight)]
     elif sparse.issparse(stream) or isinstance(stream, np.ndarray):

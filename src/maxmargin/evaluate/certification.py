@@ -1,17 +1,16 @@
-"""How good is a linear classifier on given rows? By its margin or the objective of a support vector
-machine, and what no other can exceed.
-"""
+"""Certificates of linear classifiers: a measured margin or SVM objective, and a proved bound."""
 
 from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.algorithms.maxmargin import MaxMargin
@@ -22,7 +21,6 @@ from maxmargin.certificates.scalar_bounds import soft_margin_of_square
 from maxmargin.core import newton_passes
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import NO_TAIL, Tail
-from maxmargin.evaluate.last_step import last_step
 from maxmargin.models.linear_model import as_rows
 from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training import inputs
@@ -117,22 +115,89 @@ def certify(
         raise ValueError("soft_margin has a meaning with loss='hinge' or 'squared_hinge' only.")
     check_is_fitted(clf)
     clf, X = last_step(clf, X)
-    if not hasattr(clf, "coef_"):
-        raise TypeError(f"certify needs a linear classifier with coef_, got {type(clf).__name__}.")
-    coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
-    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
-    intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])
-    has_intercept = bool(getattr(clf, "fit_intercept", True)) or bool(np.any(intercept))
-
+    planes = _planes_of(clf)
+    has_intercept = bool(getattr(clf, "fit_intercept", True)) or bool(np.any(planes.intercept))
     effort: Any = {"fit_intercept": has_intercept, "max_iter": max_iter, "verbose": verbose}
     X, _ = inputs.check_X(trainer_of(PUMMA(**effort)).options, X)
-    if X.shape[1] != coef.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
+    if X.shape[1] != planes.coef.shape[1]:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but the classifier has {planes.coef.shape[1]}."
+        )
     y = inputs.check_y(y, X.shape[0], multilabel=True)
     weights = np.ones(y.shape[0])
     if sample_weight is not None:
         X, y, weights, _ = counted(X, y, sample_weight)
     codes = inputs.class_codes(y, clf.classes_)
+    _check_one_vs_rest(clf, planes.coef.shape[0], y)
+    prover: PUMMA | MaxMargin
+    targets = inputs.as_targets(codes, clf.classes_.size)
+    if loss is None:
+        prover = PUMMA(delta=tol, random_state=0, **effort)
+        margins = _margins(X, targets, planes)
+        given = {}
+    else:
+        class_weight = getattr(clf, "class_weight", None)
+        if class_weight is not None and y.ndim == 1:
+            factors = weights_of_classes(class_weight, clf.classes_, codes, weights)
+            weights = weights * factors[codes]
+        penalty = _penalty(clf, soft_margin)
+        prover = MaxMargin(loss=loss, soft_margin=penalty, tol=tol, **effort)
+        margins = _objectives(X, targets, planes, weights, penalty, loss)
+        given = {"sample_weight": weights}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        proved = prover.fit(X, codes, **given).certificate_
+    each = proved.classes or (proved,)
+    sums = [one.evidence for one in each]  # for `merge`
+    return Certificate.weakest(margins, np.array([one.bound for one in each]), sums)
+
+
+def last_step(estimator: BaseEstimator, X: Any) -> tuple[Any, Any]:
+    """The last step of a fitted pipeline, and ``X`` transformed by the steps before it.
+
+    Any other estimator is returned unchanged, with ``X``.
+    """
+    if not isinstance(estimator, Pipeline):
+        return estimator, X
+    if len(estimator) == 1:
+        return last_step(estimator[-1], X)
+    try:
+        check_is_fitted(estimator[:-1])
+    except NotFittedError:
+        raise NotFittedError(
+            f"The step {estimator.steps[-2][0]!r} of the pipeline is not fitted yet: call fit on "
+            "the pipeline, or on its steps before the last, first."
+        ) from None
+    return last_step(estimator[-1], estimator[:-1].transform(X))
+
+
+def last_step_of_copy(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
+    """`last_step` of an unfitted pipeline: copies of the steps before the last are fitted."""
+    if not isinstance(estimator, Pipeline):
+        return estimator, X
+    if len(estimator) > 1:
+        X = clone(estimator[:-1]).fit_transform(X, y)
+    return last_step_of_copy(estimator[-1], X, y)
+
+
+class Planes(NamedTuple):
+    """Hyperplanes: weights of shape (problems, features), and intercepts."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+
+
+def _planes_of(clf: Any) -> Planes:
+    if not hasattr(clf, "coef_"):
+        raise TypeError(f"certify needs a linear classifier with coef_, got {type(clf).__name__}.")
+    coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
+    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])
+    return Planes(coef, intercept)
+
+
+def _check_one_vs_rest(clf: Any, vectors: int, y: np.ndarray) -> None:
+    """Raise unless there is one weight vector per problem, and every class occurs in ``y``."""
     if y.ndim == 2:
         inputs.classes_of(y)  # no label may be the same in all rows
         problems = clf.classes_.size
@@ -143,64 +208,34 @@ def certify(
             raise ValueError(f"{what}: their margin is not defined.")
         problems = 1 if clf.classes_.size == 2 else clf.classes_.size
     one_vs_one = problems > 1 and hasattr(clf, "decision_function_shape")  # SVC and NuSVC
-    if coef.shape[0] != problems or one_vs_one:
+    if vectors != problems or one_vs_one:
         raise TypeError(
-            f"certify needs one weight vector per class (one-vs-rest), got {coef.shape[0]} for "
+            f"certify needs one weight vector per class (one-vs-rest), got {vectors} for "
             f"{clf.classes_.size} classes."
         )
-    prover: PUMMA | MaxMargin
-    targets = inputs.as_targets(codes, clf.classes_.size)
-    if loss is None:
-        prover = PUMMA(delta=tol, random_state=0, **effort)
-        margins = _margins(X, targets, coef, intercept)
-        given = {}
-    else:
-        class_weight = getattr(clf, "class_weight", None)
-        if class_weight is not None and y.ndim == 1:
-            weights = (
-                weights * weights_of_classes(class_weight, clf.classes_, codes, weights)[codes]
-            )
-        penalty = _penalty(clf, soft_margin)
-        prover = MaxMargin(loss=loss, soft_margin=penalty, tol=tol, **effort)
-        margins = _objectives(X, targets, coef, intercept, weights, penalty, loss)
-        given = {"sample_weight": weights}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        proved = prover.fit(X, codes, **given).certificate_
-    each = proved.classes or (proved,)
-    sums = [one.evidence for one in each]  # for `merge`
-    return Certificate.weakest(margins, np.array([one.bound for one in each]), sums)
 
 
-def _margins(X: Any, targets: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """The geometric margins of hyperplanes, at least."""
-    weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(intercept.size)]))
+def _margins(X: Any, targets: Any, planes: Planes) -> np.ndarray:
+    """Lower bounds on the geometric margins of hyperplanes."""
+    intercept = np.ascontiguousarray(planes.intercept)
+    weights = np.ascontiguousarray(np.column_stack([planes.coef, np.zeros(intercept.size)]))
     lowest, rounding = np.empty(intercept.size), rounding_of_products(weights)
-    rows, intercept = as_rows(X, NO_TAIL), np.ascontiguousarray(intercept)
-    lowest_outputs(rows, targets, weights, intercept, rounding, lowest)
+    lowest_outputs(as_rows(X, NO_TAIL), targets, weights, intercept, rounding, lowest)
     return geometric_margins(lowest, weights, X.shape[1])
 
 
 def _objectives(
-    X: Any,
-    targets: Any,
-    coef: np.ndarray,
-    intercept: np.ndarray,
-    sample_weight: np.ndarray,
-    penalty: float,
-    loss: str,
+    X: Any, targets: Any, planes: Planes, sample_weight: np.ndarray, penalty: float, loss: str
 ) -> np.ndarray:
-    """What certificates hold for the values of the objective that hyperplanes reach, at least."""
-    weights = np.ascontiguousarray(np.column_stack([coef, intercept]))
+    """The objectives of hyperplanes, as the margins that certificates state for them."""
+    weights = np.ascontiguousarray(np.column_stack(planes))
     rows, count = as_rows(X, Tail(1.0, 0.0)), sample_weight.size
-    numbers, squares = (
-        np.arange(count, dtype=np.int32 if count < 2**31 else np.int64),
-        np.empty(count),
-    )
+    numbers = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+    squares = np.empty(count)
     newton_passes.squares(rows, numbers, squares)
-    radius, margins = float(np.sqrt(squares.max())), np.empty(intercept.size)
+    radius, margins = float(np.sqrt(squares.max())), np.empty(weights.shape[0])
     out, first = np.empty((1, count)), np.zeros(1, np.int64)
-    for c, w in enumerate(coef):
+    for c, w in enumerate(planes.coef):
         newton_passes.signed_outputs(rows, numbers, targets, c, first, weights[c : c + 1], out)
         lacking = np.maximum(1.0 - out[0], 0.0)
         extent = float(np.linalg.norm(weights[c])) * radius + 1.0

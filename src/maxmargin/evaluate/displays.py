@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._extras import plotting
 from maxmargin.algorithms.maxmargin import MaxMargin
-from maxmargin.evaluate.last_step import last_step, last_step_of_copy
+from maxmargin.evaluate.certification import last_step, last_step_of_copy
 from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, end_of, replay
 from maxmargin.evaluate.progressive_run import STEP, Learner, Progress, progressive
 from maxmargin.models.regularization_path import RegularizationPath

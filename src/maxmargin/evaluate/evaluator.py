@@ -1,7 +1,6 @@
-"""Rows shown to one learner, which predicts each before it learns from it.
+"""Progressive evaluation of one learner, which predicts each row before learning it.
 
-The compiled loops write down what they see before they learn, so this costs hardly more than
-learning.
+The compiled loops record outputs before they learn, so evaluation costs hardly more than learning.
 """
 
 from __future__ import annotations
@@ -24,16 +23,13 @@ from maxmargin.evaluate.scores import Scores
 from maxmargin.training import inputs
 from maxmargin.training.prediction_sets import new_tracker, prediction_sets
 
-# Rows learned in one go from a stream that may drift: after a drift, some are learned again.
+# Rows learned at a time if a drift may require learning some of them again.
 ROWS_WATCHED = 2048
 MISSING_CLASSES = "classes must be passed with an iterable, unless the learner knows them."
 
 
 class Evaluator:
-    """Shows rows to one learner, and counts what it predicts; see `progressive`.
-
-    Scores of at most ``most_scores`` rows are kept.
-    """
+    """Evaluates one learner on a stream; see `progressive`. At most ``most_scores`` are kept."""
 
     def __init__(
         self,
@@ -55,23 +51,23 @@ class Evaluator:
         self.curves = MetricCurves(metrics, scored, clf, window, most_scores)
         self.codes = {label: code for code, label in enumerate(scored.tolist())}
         self.wrong: list[np.ndarray] = []
-        # Of each row, with `coverage`: was its label outside of the set, and how large was that?
+        # With `coverage`, for each row: whether the label was outside of its set, and the set size.
         self.sets: list[np.ndarray] = []
         self.seen, self.mistakes, self.losses = 0, 0, 0.0
-        self.repeated, self.last = 0, -1  # labels that are those of the row before
+        self.repeated, self.last = 0, -1  # labels equal to the previous one
         self.weighted = False
         self.checkpoints: list[tuple[float, ...]] = []
-        self.waiting: Rows | None = None  # rows whose labels have not arrived, in one block
-        # The same, one by one, with whether their predictions were wrong.
+        self.waiting: Rows | None = None  # a block of rows whose labels have not arrived
+        # Single rows whose labels have not arrived, and whether their predictions were wrong.
         self.queue: deque[tuple[Rows, bool]] = deque()
         self.watch = None if on_drift is None else Watch(on_drift)
         if on_drift is not None and self.classes is None:
-            self.classes = labels  # a learner that is reset needs them again
-        self.recent: deque[Rows] = deque()  # rows that may be learned from again
-        self.forgotten = 0  # updates
+            self.classes = labels  # needed again if the learner is reset
+        self.recent: deque[Rows] = deque()  # rows that may be learned again after a drift
+        self.forgotten = 0  # updates undone by resets
 
     def add(self, rows: Rows) -> None:
-        """Predict the rows, and learn from those whose labels arrive."""
+        """Predict the rows, and learn from rows whose labels arrive."""
         if self._all_classes() is None:
             raise ValueError(MISSING_CLASSES)
         self.weighted |= rows.weight is not None
@@ -90,21 +86,21 @@ class Evaluator:
             self._add_watched(self.watch, rows)
 
     def _is_compiled(self) -> bool:
-        """Does `foretell` give what `predict` would return?
+        """True if `score_then_learn` gives all that is needed.
 
-        Not probabilities, nor drifts before labels that come late.
+        It gives no probabilities, and does not support drift detection with delayed labels.
         """
         if self.curves.needs_probabilities or (self.watch is not None and self.delay > 1):
             return False
         return isinstance(self.clf, OnlineClassifier)
 
     def counts_alone(self) -> bool:
-        """Does the loop return all counts? Not how many rows a kernel learner keeps."""
+        """True if the loop returns all counts, which excludes the number of support vectors."""
         has_budget = getattr(self.clf, "budget", None) is not None
         return self._is_compiled() and self.clf.kernel == "linear" and not has_budget
 
     def finish(self) -> None:
-        """Add the last checkpoint; then learn from the rows that are still waiting."""
+        """Add the last checkpoint, then learn from the remaining rows."""
         if not self.checkpoints or self.checkpoints[-1][0] != self.seen:
             self._add_checkpoint()
             self.curves.add_checkpoint()
@@ -117,18 +113,18 @@ class Evaluator:
     def _add_block(self, rows: Rows, watch: Watch | None = None) -> None:
         before = self._updates()
         if self.delay == 1:
-            outputs, made, sets = self._foretell(rows, pauses=watch)
+            outputs, made, sets = self._score_then_learn(rows, pauses=watch)
         else:
             late = 0 if self.waiting is None else self.waiting.size()
             both = rows if self.waiting is None else joined(self.waiting, rows)
             order, predicted = _interleaved(late, rows.size(), self.delay)
-            outputs, made, sets = self._foretell(both, order)
+            outputs, made, sets = self._score_then_learn(both, order)
             outputs, made, sets = outputs[predicted], made[predicted], sets[predicted]
             self.waiting = both.part(slice(max(0, both.size() - self.delay), None))
         self.sets.append(sets)
         self._count_outputs(outputs, rows.y, before + made)
 
-    def _foretell(
+    def _score_then_learn(
         self, rows: Rows, order: np.ndarray | None = None, pauses: Watch | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if order is None:
@@ -136,7 +132,7 @@ class Evaluator:
         sets = np.empty((order.size, 2 if self.clf.coverage is not None else 0))
         labels = self._classes_to_pass()
         given = rows.X, rows.y, order, labels, rows.weight, sets if sets.size else None, pauses
-        return *self.clf.foretell(*given), sets
+        return *self.clf.score_then_learn(*given), sets
 
     def _count_outputs(self, outputs: np.ndarray, y: np.ndarray, updates: np.ndarray) -> None:
         truth = inputs.class_codes(y, self.clf.classes_)
@@ -144,7 +140,7 @@ class Evaluator:
         self._count(rows, hinge_losses(outputs, truth), updates if self.counts_alone() else None)
 
     def _add_watched(self, watch: Watch, rows: Rows) -> None:
-        """The same up to each drift; what was learned beyond one is taken back."""
+        """Like `_add_block`, up to each drift; what was learned after a drift is undone."""
         start = 0
         while start < rows.size():
             most = watch.rows_to_freeze() or (rows.size() if watch.is_frozen else ROWS_WATCHED)
@@ -152,22 +148,22 @@ class Evaluator:
             if watch.boosted:
                 part = part._replace(weight=watch.asked.factor * part.weights())
             updates, waited = self._updates(), 0
-            if watch.is_frozen:  # what it sees does not depend on what is learned
+            if watch.is_frozen:  # detection does not depend on what is learned
                 checked = watch.update_frozen(part)
                 if watch.has_drifted():
                     waited = watch.pass_over(part.size() - checked)
                 checked += waited
                 part = part.part(slice(checked)) if checked < part.size() else part
-                outputs, made, sets = self._foretell(part)
+                outputs, made, sets = self._score_then_learn(part)
             else:
                 before = copy.deepcopy(self.clf)
-                outputs, made, sets = self._foretell(part)
+                outputs, made, sets = self._score_then_learn(part)
                 wrong = classes_by(outputs) != inputs.class_codes(part.y, self.clf.classes_)
                 checked = watch.update(part, wrong)
                 if checked < part.size():
                     part = part.part(slice(checked))
                     become(self.clf, before)
-                    outputs, made, sets = self._foretell(part)
+                    outputs, made, sets = self._score_then_learn(part)
             self.sets.append(sets)
             self._count_outputs(outputs, part.y, updates + made)
             self._act_on_drift(watch, part)
@@ -176,7 +172,7 @@ class Evaluator:
             start += checked
 
     def _act_on_drift(self, watch: Watch, rows: Rows) -> None:
-        """Act if a drift was detected with the last of these rows, which have been learned."""
+        """Act on a drift detected at the last of these rows, which have been learned."""
         if most := watch.keeps_rows():
             self.recent.append(rows)
             while sum(each.size() for each in self.recent) - self.recent[0].size() >= most:
@@ -221,7 +217,7 @@ class Evaluator:
         return Predictions(truth, np.array([code]), outputs, probabilities), loss
 
     def _set_of(self, row: Rows, truth: int) -> np.ndarray:
-        """Is the label of a row outside of its prediction set, and how large is that?"""
+        """Whether the label of a row is outside of its prediction set, and the size of the set."""
         clf, size = self.clf, len(self.codes)
         if getattr(clf, "coverage", None) is None:
             return np.empty((1, 0))
@@ -247,7 +243,6 @@ class Evaluator:
                 watch.freeze(self.clf, 1)
 
     def _partial_fit(self, rows: Rows) -> None:
-        """Let the learner learn from a dict, or from a block of rows."""
         if rows.weight is not None and not rows.weight.any():
             return
         options: dict[str, Any] = {"classes": self._classes_to_pass()}
@@ -292,11 +287,11 @@ class Evaluator:
         self.checkpoints.append(counts)
 
     def _updates(self) -> int:
-        """The updates so far, with those that a reset has undone."""
+        """The updates so far, including those undone by resets."""
         return self.forgotten + getattr(self.clf, "n_updates_", 0)
 
     def _all_classes(self) -> Any:
-        """The classes of the learner, or else those that were passed; None without either."""
+        """The classes of the learner, or those that were passed, or None."""
         labels = getattr(self.clf, "classes_", None)
         return np.unique(self.classes) if labels is None and self.classes is not None else labels
 
@@ -305,16 +300,16 @@ class Evaluator:
 
 
 def _interleaved(late: int, new: int, delay: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row i of ``new`` rows behind ``late`` ones is predicted when row ``i - delay`` was learned.
+    """The order that learns row ``i - delay`` before it predicts row i, of ``late + new`` rows.
 
-    The order, in which a row that is only predicted stands as ``-1 - i``, and the places of those.
+    Predicted rows are entries ``-1 - i``; their places in the order are returned as well.
     """
     predicted = late + np.arange(new)
     learned = predicted - delay
     order = np.column_stack([learned, -1 - predicted])
-    due = np.column_stack([learned >= 0, np.ones(new, dtype=bool)])
-    places = np.cumsum(due.ravel()).reshape(due.shape)[:, 1] - 1
-    return order[due].astype(np.int32), places
+    used = np.column_stack([learned >= 0, np.ones(new, dtype=bool)])
+    places = np.cumsum(used.ravel()).reshape(used.shape)[:, 1] - 1
+    return order[used].astype(np.int32), places
 
 
 def _single(y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Margin and bound on the way of a fit."""
+"""Margin and bound during a fit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sklearn.base import ClassifierMixin, clone
 
 from maxmargin.certificates import Certificate, geometric_margins
 
-# A run is measured each time the trials have grown by this factor.
+# A run is measured whenever the number of trials has grown by this factor.
 GROWTH = 1.2
-# Pictures of runs reach up to this multiple of the best possible margin.
+# Plots of runs show up to this multiple of the best possible margin.
 HEADROOM = 2.5
 
 
 class Moment(NamedTuple):
-    """How far a run had come."""
+    """Margin and bound after a number of updates."""
 
     updates: int
     margin: float
@@ -26,28 +26,27 @@ class Moment(NamedTuple):
 
 
 def replay(clf: ClassifierMixin, X: Any, y: Any) -> Iterator[Moment]:
-    """The run of a fit without shuffling once more, in pieces that grow; or its end alone.
+    """Repeat a fit without shuffling in growing steps; only its end if it has no `partial_fit`.
 
-    ``clf`` is the fitted learner, one-vs-rest if there are more than two classes: of these, the
-    margin and the bound of the weakest are given.
+    With several classes, one-vs-rest, yields margin and bound of the weakest one.
     """
     if not hasattr(clf, "partial_fit"):
         yield _moment(clf, X, y, clf.certificate_)
         return
     rows = X.shape[0]
-    again, done, end = clone(clf), 0, clf.n_iter_ * X.shape[0]
+    copy, done, end = clone(clf), 0, clf.n_iter_ * X.shape[0]
     for trials in _growing(end):
         while done < trials:
             start = done % rows
-            piece = slice(start, min(start + trials - done, rows))
-            again.partial_fit(X[piece], y[piece], classes=clf.classes_)
-            done += piece.stop - piece.start
-        # A fit, which sees all rows, may prove more than its pieces can.
-        yield _moment(again, X, y, (clf if done == end else again).certificate_)
+            part = slice(start, min(start + trials - done, rows))
+            copy.partial_fit(X[part], y[part], classes=clf.classes_)
+            done += part.stop - part.start
+        # The fit, which sees all rows at once, may prove a better bound.
+        yield _moment(copy, X, y, (clf if done == end else copy).certificate_)
 
 
 def _growing(end: int) -> Iterator[int]:
-    """1, 2, 3, ... and then in steps that grow like the numbers, up to ``end``."""
+    """1, 2, 3, ..., then a geometric sequence, up to ``end``."""
     number = 1
     while number < end:
         yield number
@@ -62,25 +61,25 @@ def _moment(clf: ClassifierMixin, X: Any, y: Any, proved: Certificate) -> Moment
 
 
 def margins_of(clf: ClassifierMixin, X: Any, y: Any) -> np.ndarray:
-    """The distance from each hyperplane to the nearest row, negative on the wrong side."""
+    """The geometric margin of each hyperplane."""
     lowest = _signed_outputs(clf, X, y).min(axis=0)
     weights = np.column_stack([clf.coef_, clf.intercept_])
     return geometric_margins(lowest, weights, clf.coef_.shape[1], float(getattr(clf, "p", 2.0)))
 
 
 def _signed_outputs(clf: ClassifierMixin, X: Any, y: Any) -> np.ndarray:
-    """The outputs of all rows and problems, positive on the right side."""
+    """The outputs of all rows and problems times the signs of the labels."""
     outputs = clf.decision_function(X).reshape(len(y), -1)
     positive = clf.classes_[1:] if outputs.shape[1] == 1 else clf.classes_
     return np.where(np.asarray(y)[:, np.newaxis] == positive, outputs, -outputs)
 
 
 def end_of(clf: ClassifierMixin, X: Any, y: Any) -> tuple[Moment, np.ndarray]:
-    """What a fit has certified, and the margin of each row, of the weakest problem.
+    """Certified margin and bound after a fit, and the margin of each row, of the weakest problem.
 
-    With a soft margin a certificate is about rows with a coordinate of their own, by which each row
-    has an output of at least 1: there the margins of rows are their outputs, without that
-    coordinate, times the certified margin. So rows below it are those that need slack.
+    With a soft margin the certificate is about rows with a private coordinate, which raises each
+    output to at least 1. Then the margin of a row is its output without that coordinate, times the
+    certified margin, so rows below the certified margin are those that need slack.
     """
     proved = clf.certificate_
     each = proved.classes or (proved,)
@@ -100,9 +99,9 @@ def draw_run(
     margin: dict[str, Any],
     bound: dict[str, Any],
 ) -> list[Any]:
-    """The two lines of a run, with these styles, and what is between them.
+    """Draw margin and bound with these styles, and fill the area between them.
 
-    Bounds above the ``ceiling``, which is out of sight, are drawn there: some are infinite.
+    Bounds, which may be infinite, are clipped at ``ceiling``, above the visible range.
     """
     updates, margins, bounds = np.array(moments).T
     bounds = np.minimum(bounds, ceiling)

@@ -1,9 +1,8 @@
-"""Metrics of predictions on their way along a stream: of all rows so far, and of the last ones.
+"""Metrics of predictions along a stream: of all rows so far, and of recent ones.
 
-A scorer of scikit-learn calls an estimator for predictions. Here it calls `Recorded`, which has
-made them already, so that any scorer works as it is. One that needs classes alone gets each pair of
-a true and a predicted class once, with the number of such rows as its weight: then no rows need to
-be kept.
+Scorers of scikit-learn ask an estimator for predictions; here they ask `Recorded`, which returns
+stored ones. A scorer that needs only classes gets each pair of true and predicted class once, with
+its count as sample weight, so that no rows need to be kept.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from maxmargin.evaluate.predictions import Predictions, joined
 from maxmargin.evaluate.scores import MOST_SCORES
 
 SCORES, PROBABILITIES = "decision_function", "predict_proba"
-# What a metric function takes, by the name of its second argument; else classes.
+# The predictions that a metric function takes, by the name of its second argument; else classes.
 RESPONSES: dict[str, Any] = {
     "y_score": (SCORES, PROBABILITIES),
     "y_prob": PROBABILITIES,
@@ -34,26 +33,26 @@ RESPONSES: dict[str, Any] = {
 
 
 class Metric(Protocol):
-    """One metric for one learner, on its way along the stream."""
+    """One metric of one learner along the stream."""
 
-    needs: set[str]  # the methods of an estimator that it calls, beside `predict`
-    keeps: bool  # does it need all rows so far?
+    needs: set[str]  # methods of the estimator that it calls, besides `predict`
+    keeps: bool  # whether it needs all rows so far
 
     def started(self, classes: np.ndarray, learner: BaseEstimator) -> Metric:
-        """The same metric for a learner of these classes; ValueError if they do not go together."""
+        """A copy for a learner with these classes; ValueError if the metric does not suit it."""
 
     def update(self, rows: Predictions) -> None:
-        """Some more rows."""
+        """Add rows."""
 
     def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
-        """The value of all rows: of their counts by class and prediction, or of themselves."""
+        """The value for all rows, given their confusion matrix and, if kept, the rows."""
 
     def recent(self, rows: Predictions) -> float:
-        """The value of these rows alone."""
+        """The value for these rows alone."""
 
 
 def by_name(metrics: Any) -> dict[str, Metric]:
-    """The metrics that are asked for, by their names."""
+    """The metrics that a user asks for, by their names."""
     if metrics is None:
         return {}
     if isinstance(metrics, Mapping):
@@ -68,7 +67,7 @@ def by_name(metrics: Any) -> dict[str, Metric]:
 
 
 def _metric(given: Any) -> tuple[str, Metric]:
-    """A metric, and how it is called."""
+    """The name of a metric, and the metric."""
     if isinstance(given, str):
         return given, _named(given)
     if hasattr(given, "update") and hasattr(given, "get"):
@@ -105,12 +104,12 @@ def _named(name: str) -> Metric:
 
 
 def _log_loss_scorer(classes: np.ndarray) -> Any:
-    """For a learner of these classes, some of which may not have occurred yet."""
+    """The scorer for these classes, some of which may not have occurred yet."""
     return make_scorer(log_loss, response_method=PROBABILITIES, labels=classes)
 
 
 class Recorded(ClassifierMixin, BaseEstimator):
-    """A classifier that has predicted all rows already; a row is its number."""
+    """A classifier that returns stored predictions; ``X`` has row numbers."""
 
     def __init__(self, classes: np.ndarray, rows: Predictions) -> None:
         self.classes_, self.rows = classes, rows
@@ -135,9 +134,9 @@ class Recorded(ClassifierMixin, BaseEstimator):
 
 
 class ByScorer:
-    """A metric by a scorer of scikit-learn, which ``scorer_for`` makes for given classes.
+    """A metric from a scikit-learn scorer, which ``scorer_for`` makes for given classes.
 
-    It is called as ``scorer(estimator, X, y)``, and its values are multiplied by ``sign``.
+    Values are multiplied by ``sign``.
     """
 
     classes: np.ndarray
@@ -150,7 +149,7 @@ class ByScorer:
         self.is_weighted = True
 
     def started(self, classes: np.ndarray, learner: BaseEstimator) -> ByScorer:
-        """Try it on one row of each class: does it take them, and which methods does it call?"""
+        """Try the scorer on one row of each class, to find the methods that it calls."""
         codes, certain = np.arange(classes.size), np.eye(classes.size)
         outputs = np.array([[-1.0], [1.0]]) if classes.size == 2 else certain
         probabilities = 0.5 * certain + 0.5 / classes.size
@@ -205,7 +204,7 @@ class ByScorer:
         return self._of_counts(counts.reshape(size, size))
 
     def _of_counts(self, counts: np.ndarray) -> float:
-        """The value of so many rows of each class and prediction."""
+        """The value for a confusion matrix."""
         truth, predicted = np.nonzero(counts)
         weights = counts[truth, predicted]
         if self.is_weighted:
@@ -216,7 +215,7 @@ class ByScorer:
         return self._value(rows, None)
 
     def _value(self, rows: Predictions, weights: np.ndarray | None) -> float:
-        """NaN if these rows do not define it."""
+        """The value for these rows; NaN if it is undefined."""
         if rows.truth.size == 0:
             return np.nan
         try:
@@ -226,7 +225,7 @@ class ByScorer:
 
 
 class ByUpdates:
-    """A metric of river, or like one: ``update(y_true, y_pred)`` and ``get()``, of its copies."""
+    """A metric with river's interface: ``update(y_true, y_pred)`` and ``get()``."""
 
     def __init__(self, metric: Any) -> None:
         self.pristine, self.running = metric, copy.deepcopy(metric)
@@ -267,10 +266,10 @@ class ByUpdates:
 
 
 class MetricCurves:
-    """Metrics of what one learner predicts, at each checkpoint, by their names.
+    """The metrics of one learner at each checkpoint, by name.
 
-    Recent values are about ``window`` rows. At most ``most`` rows are kept, if a metric needs more
-    than counts of classes.
+    Recent values are for the last ``window`` rows. If a metric needs more than the confusion
+    matrix, at most ``most`` rows are kept.
     """
 
     def __init__(
@@ -297,11 +296,11 @@ class MetricCurves:
         self.recent_values: dict[str, list[float]] = {name: [] for name in metrics}
 
     def name_beyond_classes(self) -> str:
-        """The name of a metric that needs more than predicted classes, or nothing."""
+        """The name of a metric that needs more than predicted classes, or an empty string."""
         return next((name for name, metric in self.metrics.items() if metric.needs), "")
 
     def add(self, rows: Predictions, stops: Sequence[int]) -> None:
-        """Add some rows, with checkpoints after these numbers of them."""
+        """Add rows, with a checkpoint after each of these numbers of rows."""
         if self.metrics:
             start = 0
             for stop in stops:

@@ -1,4 +1,4 @@
-"""A callback that follows the certificate of a fit."""
+"""A callback that records the certificate during a fit."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from maxmargin.evaluate.margin_trace import Moment
 
 
 class Pass(NamedTuple):
-    """What is certified after a full pass."""
+    """The certificate after a full pass."""
 
-    n_iter: int  # passes so far, by the rows presented; those that matter most come more often
-    updates: int  # made so far
-    margin: float  # reached on all rows
-    bound: float  # the most that any hyperplane can reach
+    n_iter: int  # rows presented so far, in multiples of all rows
+    updates: int  # so far
+    margin: float  # of all rows
+    bound: float  # on the margin of any hyperplane
 
     @property
     def ratio(self) -> float:
-        """The share of the best possible margin that is certain to be reached."""
+        """The certified share of the best possible margin."""
         return self.margin / self.bound if self.margin > 0.0 else 0.0
 
 
 class CertificateMonitor:
-    """A callback that writes down the margin and its bound after each full pass of a fit.
+    """A callback that records the margin and its bound after each full pass of a fit.
 
-    ``learner.set_callbacks(monitor)`` attaches it, which needs scikit-learn 1.9 or later. Looking
-    at the margin takes about as long as a pass. It keeps what fits in its own process tell it.
+    ``learner.set_callbacks(monitor)`` attaches it, which needs scikit-learn 1.9 or later. Measuring
+    the margin takes about as long as a pass. Only fits in its own process are recorded.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class CertificateMonitor:
         ``n_iter``, ``updates``, ``margin``, ``bound`` and ``ratio`` after each full pass, of each
         fit that has begun.
     passes : list of Pass
-        Those of the last fit.
+        The passes of the last fit.
 
     Examples
     --------
@@ -77,18 +77,18 @@ class CertificateMonitor:
 
     # ---------------------------------------------------------------------- what a fit calls
     def setup(self, estimator: Any, context: Any) -> None:
-        """A fit begins."""
+        """Start a run."""
         self._open[id(context)] = len(self.runs)
         self._names.append(type(estimator).__name__)
         self.runs.append([])
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """A pass begins, or the whole fit."""
+        """Nothing to record."""
 
     def on_fit_task_end(
         self, estimator: Any, context: Any, *, fitted_estimator: Any = None
     ) -> None:
-        """A pass has ended, or the whole fit."""
+        """Record the certificate after a pass."""
         if fitted_estimator is None or (run := self._open.get(id(context.parent))) is None:
             return
         proved = fitted_estimator.certificate_
@@ -96,5 +96,5 @@ class CertificateMonitor:
         self.runs[run].append(Pass(*counts, proved.margin, proved.bound))
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """The fit is over, however it ended."""
+        """End a run."""
         self._open.pop(id(context), None)

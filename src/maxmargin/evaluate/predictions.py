@@ -9,9 +9,8 @@ import numpy as np
 
 
 class Predictions(NamedTuple):
-    """Predictions for some rows."""
+    """Predictions for some rows; the code of an unseen class in ``truth`` is the class count."""
 
-    # In ``truth``, the code of an unseen class is the number of classes.
     truth: np.ndarray
     predicted: np.ndarray
     outputs: np.ndarray | None = None  # one output for two classes, else one for each
@@ -24,7 +23,6 @@ class Predictions(NamedTuple):
 
 
 def joined(parts: Sequence[Predictions]) -> Predictions:
-    """All rows of at least one part, in order."""
     truth, predicted, outputs, probabilities = zip(*parts, strict=True)
     return Predictions(
         np.concatenate(truth), np.concatenate(predicted), _all_of(outputs), _all_of(probabilities)
@@ -37,7 +35,7 @@ def _all_of(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 
 def classes_by(outputs: np.ndarray) -> np.ndarray:
-    """The class numbers that these outputs predict."""
+    """The predicted class codes."""
     if outputs.shape[1] == 1:
         return (outputs[:, 0] >= 0.0).astype(np.int64)
     return outputs.argmax(axis=1)
@@ -49,10 +47,10 @@ def hinge_losses(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def leads(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """By how much the class of each row leads over the best of the others; of two, its output."""
+    """The lead of each row's class over the best other one; for two classes, the signed output."""
     if outputs.shape[1] == 1:
         return np.where(codes == 1, outputs[:, 0], -outputs[:, 0])
     rows = np.arange(codes.size)
-    own, rivals = outputs[rows, codes], outputs.copy()
+    rivals = outputs.copy()
     rivals[rows, codes] = -np.inf
-    return own - rivals.max(axis=1)
+    return outputs[rows, codes] - rivals.max(axis=1)

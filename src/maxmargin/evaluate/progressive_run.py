@@ -1,4 +1,4 @@
-"""How good is a learner on a stream? Every row is a test row first: predict, then learn."""
+"""Progressive evaluation on a stream: predict each row, then learn it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from maxmargin.evaluate.metrics import by_name
 from maxmargin.evaluate.scores import MOST_SCORES, Scores
 from maxmargin.streams import Source
 
-# Rows between two checkpoints by default.
+# Default number of rows between checkpoints.
 STEP = 1000
-# ... and rows that are learned from in one go where the loop itself counts.
+# Rows per call if the compiled loop returns all counts.
 ROWS_PER_CALL = 2**15
 
 
@@ -307,11 +307,9 @@ def progressive(
     >>> progress.metrics["roc_auc"].round(2).tolist()
     [1.0, 1.0]
     """
-    whole = {"step": (step, 1), "delay": (delay, 0)}
-    if window is not None:
-        whole["window"] = (window, 1)
-    for name, (value, least) in whole.items():
-        if not isinstance(value, (int, np.integer)) or value < least:
+    for name, value, least in (("step", step, 1), ("delay", delay, 0), ("window", window, 1)):
+        is_default = name == "window" and value is None
+        if not is_default and (not isinstance(value, (int, np.integer)) or value < least):
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     learners = clf if isinstance(clf, Sequence) else [clf]
     stream = opened(stream, y)

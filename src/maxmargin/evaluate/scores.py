@@ -1,4 +1,4 @@
-"""How good predictions are, beside a guess: counts of classes, and what they say."""
+"""The confusion matrix of predictions, and statistics derived from it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
-# Scores of more rows are not kept, and then there is no area under the curve.
+# The scores of more rows are not kept, so there is no area under the curve for them.
 MOST_SCORES = 10**7
 
 
 class Scores:
-    """Counts of true and predicted classes; of two classes the scores; the sum of log losses.
+    """Counts of true and predicted classes, the log loss, and, for two classes, the scores.
 
-    ``classes`` are the labels that can be predicted, sorted. Scores of at most ``most`` rows are
-    kept.
+    ``classes`` are the sorted labels that can be predicted. At most ``most`` scores are kept.
     """
 
     def __init__(self, classes: np.ndarray, most: int = MOST_SCORES) -> None:
         self.classes, self.most = classes, most
-        # Rows of each true class, last of unseen classes, by the predicted class.
+        # By true class (the last row is for unseen classes) and predicted class.
         self.counts = np.zeros((classes.size + 1, classes.size), dtype=np.int64)
         self._outputs: list[np.ndarray] | None = [] if classes.size == 2 else None
         self._truth: list[np.ndarray] = []
@@ -33,7 +32,7 @@ class Scores:
         outputs: np.ndarray | None = None,
         probabilities: np.ndarray | None = None,
     ) -> None:
-        """Some rows: their labels, what was predicted, and by which scores or probabilities."""
+        """Add rows with labels, predicted labels, and their scores or probabilities."""
         size = self.classes.size
         places = np.minimum(np.searchsorted(self.classes, y), size - 1)
         truth = np.where(self.classes[places] == y, places, size)
@@ -48,16 +47,16 @@ class Scores:
         outputs: np.ndarray | None = None,
         probabilities: np.ndarray | None = None,
     ) -> None:
-        """The same, of rows whose classes are numbered."""
+        """Add rows whose labels are given as class codes."""
         size = self.classes.size
         self.counts += np.bincount(truth * size + predicted, minlength=self.counts.size).reshape(
             self.counts.shape
         )
         seen = truth < size
         if probabilities is not None:
-            own = probabilities[np.flatnonzero(seen), truth[seen]]
-            self._log_loss -= float(np.log(np.maximum(own, np.finfo(own.dtype).eps)).sum())
-            self._with_probabilities += own.size
+            chosen = probabilities[np.flatnonzero(seen), truth[seen]]
+            self._log_loss -= float(np.log(np.maximum(chosen, np.finfo(chosen.dtype).eps)).sum())
+            self._with_probabilities += chosen.size
         if self._outputs is None or outputs is None or self.rows() > self.most:
             self._outputs, self._truth = None, []
             return
@@ -74,39 +73,39 @@ class Scores:
         return self.rows() - int(np.trace(self.counts[:-1]))
 
     def report(self) -> dict[str, Any]:
-        """All numbers, in JSON's types; NaN where there is nothing to divide by."""
+        """All statistics as JSON types; NaN for 0 / 0."""
         rows, mistakes, labels = self.rows(), self.mistakes(), self.classes.tolist()
-        own, predicted = np.diag(self.counts[:-1]), self.counts.sum(axis=0)
-        there = self.counts.sum(axis=1)
+        correct, predicted = np.diag(self.counts[:-1]), self.counts.sum(axis=0)
+        actual = self.counts.sum(axis=1)
         with np.errstate(invalid="ignore"):
-            recall, precision = own / there[:-1], own / predicted
-        occurring, count = there[:-1] > 0, self._with_probabilities
+            recall, precision = correct / actual[:-1], correct / predicted
+        occurring, count = actual[:-1] > 0, self._with_probabilities
         log_loss = self._log_loss / count if count else None
         return {
             "rows": rows,
             "mistakes": mistakes,
             "accuracy": 1 - mistakes / rows if rows else np.nan,
-            "largest_class": float(there[:-1].max() / rows) if rows else np.nan,
+            "largest_class": float(actual[:-1].max() / rows) if rows else np.nan,
             "balanced_accuracy": float(recall[occurring].mean()) if occurring.any() else None,
             "auc": self._area(),
             "log_loss": log_loss,
             "classes": [
                 {
                     "label": label,
-                    "rows": int(there[k]),
+                    "rows": int(actual[k]),
                     "predicted": int(predicted[k]),
                     "recall": float(recall[k]),
                     "precision": float(precision[k]),
                 }
                 for k, label in enumerate(labels)
             ],
-            "unknown_labels": int(there[-1]),
+            "unknown_labels": int(actual[-1]),
             "unknown_label": self._unseen,
             "confusion": self.counts[:-1].tolist(),
         }
 
     def _area(self) -> float | None:
-        """Under the ROC curve of the second of two classes, if both occur."""
+        """The area under the ROC curve, if both classes occur."""
         if not self._outputs or (self.counts[:2].sum(axis=1) == 0).any():
             return None
         from sklearn.metrics import roc_auc_score

@@ -10,7 +10,7 @@ from maxmargin.export.graph import Graph
 from maxmargin.export.model_nodes import outputs
 from maxmargin.export.recipe_nodes import features
 from maxmargin.training.calibration import LARGEST, Sigmoids
-from maxmargin.training.decision import Decision, decision_of
+from maxmargin.training.outputs import Decision, decision_of
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 

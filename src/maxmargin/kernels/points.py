@@ -49,6 +49,12 @@ class Points:
     def size(self) -> int:
         return self.X.shape[0]
 
+    def nbytes(self) -> int:
+        """The memory of the rows."""
+        X = self.X
+        parts = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
+        return sum(part.nbytes for part in parts)
+
     def take(self, which: Any) -> Points:
         """Some of the rows, by numbers or a slice."""
         others = (self.squares, self.factors, self.sample_weight)

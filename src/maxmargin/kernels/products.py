@@ -87,9 +87,12 @@ class Products:
         return np.ascontiguousarray(sums.T)
 
     def solved(self, system: Any, sides: Any) -> Any:
-        """The solution of a positive definite system, which is overwritten; None if it is not."""
+        """The solution of a positive definite system, which is overwritten; None if it is not.
+
+        Its upper triangle is used.
+        """
         factorise, solve = (spotrf, spotrs) if system.dtype == np.float32 else (dpotrf, dpotrs)
-        factor, failed = factorise(system.T, lower=1, overwrite_a=1)
+        factor, failed = factorise(system.T, lower=1, overwrite_a=1, clean=0)
         return None if failed else solve(factor, sides, lower=1)[0].astype(float, copy=False)
 
     def each_solved(

@@ -1,4 +1,4 @@
-"""What every model can do."""
+"""The interface of models."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from maxmargin.models.spec import ModelSpec
 class Model(ABC):
     """Weights of one or more problems.
 
-    A fit calls `begin_fit`, `present` as often as it likes, and `end_fit`; a stream `streaming`,
-    `present` and `settle`. Methods that change the structure (`grown`, `streaming`, `continued`)
-    give a model with the same weights, and leave this one whole; only `present` learns, in place.
+    A fit calls `begin_fit`, `present` any number of times, and `end_fit`; a stream calls
+    `streaming`, `present` and `settle`. Methods that change the structure (`grown`, `streaming`,
+    `continued`) return another model with the same weights; only `present` learns, in place.
 
     Attributes
     ----------
-    spec : what it was built from
     tail : the coordinates of each row behind its features
     tally : counts, see `core.loop.TALLY`
     p : the norm in which rows are measured
-    unsettled : is there something left to do by `settle`?
+    unsettled : `settle` has something left to do
     """
 
     has_supports: ClassVar[bool] = False
+    is_joint: ClassVar[bool] = False  # several classes are learned as one problem
     outputs_are_odds: ClassVar[bool] = False  # log-odds, which need no calibration
     learns_rows_in_place: ClassVar[bool] = False  # a single row is one call of a compiled loop
     spec: ModelSpec
@@ -45,49 +45,49 @@ class Model(ABC):
     # ------------------------------------------------------------------------------------ learning
     @abstractmethod
     def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Any:
-        """The rows of ``X``, as the model takes them; sample weights act by its soft margin."""
+        """Convert ``X`` to the rows of this model; sample weights act through the soft margin."""
 
     def fit_rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Any:
-        """The same for all rows of a fit."""
+        """`rows` for all rows of a fit."""
         return self.rows(X, sample_weight)
 
     def apart_from_rows(self) -> Model:
-        """The model after a fit with weights, without what depends on them."""
+        """The model after a weighted fit, without the parts that depend on the weights."""
         return self
 
     @abstractmethod
     def begin_fit(self, rows: Any) -> None:
-        """From here on all rows are among these."""
+        """Begin a fit, which presents only these rows."""
 
     @abstractmethod
     def end_fit(self) -> None:
-        """Let go of all that only the passes of a fit needed."""
+        """Release what only the passes of a fit need."""
 
     @abstractmethod
     def twin(self) -> Model:
-        """A copy that learns by itself, from the same rows."""
+        """An independent copy, which can learn from the same rows."""
 
     @abstractmethod
     def continued(self) -> Model:
-        """A model to go on with in another fit, for which bounds from earlier rows mean nothing."""
+        """A copy for another fit, in which bounds from earlier rows do not hold."""
 
     @abstractmethod
     def streaming(self, rows: int, alone: bool = False) -> Model:
-        """A model to learn from so many rows, which are all new.
+        """A model for learning ``rows`` new rows.
 
-        Whatever stops it leaves this one as it was, unless no other thread uses it (``alone``). It
-        may be this one if learning from the rows is a single step.
+        Interruptions leave this model unchanged, unless no other thread uses it (``alone``). The
+        result may be this model if learning is a single step.
         """
 
     def settle(self) -> None:
-        """Do what is left to do after `present`; it may be interrupted, and called again."""
+        """Complete `present`, even if that was interrupted."""
         self.unsettled = False
 
     @abstractmethod
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Model:
         """A model for ``width`` features, in which problem c continues problem ``which[c]``.
 
-        ``codes`` are the new codes of the classes. All rows from here on must be new ones.
+        ``codes`` are the new class codes. All later rows must be new.
         """
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Model(ABC):
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
 
     def tracing(self, places: int) -> Trace | MeanTrace:
-        """Arrays for the outputs of rows at so many places, before they are learned from."""
+        """Arrays for the outputs of ``places`` rows before they are learned."""
         return tracing(places, self.problems(), average=False)
 
     # ----------------------------------------------------------------------------- what was learned
@@ -111,11 +111,11 @@ class Model(ABC):
 
     @abstractmethod
     def updates(self) -> int:
-        """Made so far, by all problems together."""
+        """The number of updates of all problems."""
 
     @abstractmethod
     def is_finite(self) -> bool:
-        """Are the weights numbers?"""
+        """True if all weights are finite."""
 
     @abstractmethod
     def outputs(self, X: Any) -> np.ndarray:
@@ -123,15 +123,15 @@ class Model(ABC):
 
     @abstractmethod
     def formula(self, features: int) -> Formula:
-        """How `outputs` come about, of rows with so many features."""
+        """`outputs` as plain data, for rows with ``features`` columns."""
 
     @abstractmethod
     def weights(self) -> np.ndarray:
-        """What to predict by: of the features, or of the supports."""
+        """The weights that predict, of features or of supports."""
 
     @abstractmethod
     def coefficients(self) -> np.ndarray:
-        """The weights of the features, where there are such."""
+        """The weights of the features, if there are any."""
 
     @abstractmethod
     def intercepts(self) -> np.ndarray:
@@ -139,7 +139,7 @@ class Model(ABC):
 
     @abstractmethod
     def margins(self, rows: Any, targets: Any) -> np.ndarray:
-        """The geometric margins reached on the rows."""
+        """The geometric margins on these rows."""
 
     @abstractmethod
     def bounds(self) -> np.ndarray:
@@ -147,20 +147,20 @@ class Model(ABC):
 
     @abstractmethod
     def ceiling(self, rows: Any, radius: float) -> float:
-        """No margin can be larger, on the rows of a fit, whose norms are at most ``radius``."""
+        """An upper bound on every margin of the rows of a fit, with norms of at most ``radius``."""
 
     def parts(self) -> int:
         """The number of problems that can be learned independently."""
         return 1
 
     def verdicts(self) -> int:
-        """Number of margins and bounds."""
-        return self.problems()
+        """The number of margins and bounds."""
+        return 1 if self.is_joint else self.problems()
 
     def evidence(self, features: int) -> list[Evidence]:
-        """What the bounds rest on, in a form that adds up over machines, if there is such.
+        """The sums behind the bounds, which can be added up over machines; empty if there are none.
 
-        Behind the first ``features`` there may be unused columns, on some machines only.
+        Columns beyond the first ``features`` are unused.
         """
         return []
 
@@ -171,18 +171,17 @@ class Model(ABC):
         return int(np.asarray(self.tally)["trials"][0])
 
     def is_full(self) -> bool:
-        """Does it forget rows to take others?"""
+        """True if it evicts rows to make room for others."""
         return False
 
     def allows_unused_columns(self, width: int) -> bool:
-        """Does it learn the same with columns up to ``width`` that are always 0?"""
+        """True if further columns up to ``width`` that are always 0 change nothing."""
         return False
 
     def private_coordinates(self) -> int:
-        """Number of rows with a coordinate of their own that is recorded."""
+        """The number of rows with a private coordinate that is stored."""
         return 0
 
 
 def new_tally() -> np.recarray:
-    """A tally of zeros."""
     return np.zeros(1, TALLY).view(np.recarray)

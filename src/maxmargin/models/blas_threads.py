@@ -19,7 +19,7 @@ def _libraries() -> ThreadpoolController:
 
 
 class _Limit:
-    """Holds BLAS to one thread while at least one caller asks for it."""
+    """Limits BLAS to one thread while at least one caller needs it."""
 
     def __init__(self) -> None:
         self._lock, self._asking = held_in_forks(threading.Lock()), 0
@@ -43,7 +43,7 @@ _LIMIT = _Limit()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS has one thread within, in all of this process."""
+    """Limit BLAS to one thread, in the whole process."""
     _LIMIT.begin()
     try:
         yield

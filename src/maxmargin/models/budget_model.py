@@ -1,6 +1,6 @@
-"""A model in a kernel's space, in bounded memory: so many supporting rows for each problem.
+"""Kernel models in bounded memory: at most `budget` supporting rows, per problem or shared.
 
-Memory is allocated once, when the first rows come: the rows themselves, one matrix of kernel values
+Memory is allocated once, with the first rows: for the rows themselves, one matrix of kernel values
 (or its Cholesky factor) for each problem, and the kernel values of one block of new rows.
 """
 
@@ -12,10 +12,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin.certificates import bounds, convex_combinations
+from maxmargin.certificates import bounds, convex_combinations, joint_bounds
 from maxmargin.certificates.scalar_bounds import projected_bound
 from maxmargin.core.array_fields import (
-    NEVER,
     Array,
     Buffer,
     Saved,
@@ -24,6 +23,7 @@ from maxmargin.core.array_fields import (
     new_arrays,
     resized,
 )
+from maxmargin.core.joint_loop import learn_jointly, new_rivals
 from maxmargin.core.loop import learn, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
@@ -31,34 +31,34 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.base import new_tally
 from maxmargin.models.budget_policies import BLOCK, Eviction
-from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel, smallest_margins
+from maxmargin.models.joint_model import rivals_policy
+from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.budget_space import FROM_BEFORE, SharedSlots, Slots, SlotSpace, weigh
+from maxmargin.spaces.budget_space import (
+    FROM_BEFORE,
+    SharedSlots,
+    SharedSlotSpace,
+    Slots,
+    SlotSpace,
+    weigh,
+)
 from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.pair_space import NOBODY
 from maxmargin.spaces.problem_scalars import AWAITING, Scalars
 
 ONLY_ROW = np.zeros(1, dtype=np.int32)
 NO_NUMBERS = np.array([NOBODY])
-# Machine code of `weigh` and `learn`, for single rows with these types of targets and values.
+# Machine code of `weigh` and `learn` for single rows, by the types of targets and values.
 Code = dict[tuple[Any, ...], tuple[Any, Any]]
 
 
 class Store:
-    """The rows of all problems, each of which has its own, in slots.
+    """The rows of all problems, in slots; each problem has its own rows.
 
-    Attributes
-    ----------
-    slots : Slots
-    numbers, labels : arrays of shape (problems, slots)
-        Numbers of the rows in a fit, or their trials in a stream, and their class codes.
-    points : list of Points
-        The rows, for each problem; empty before the first ones come.
-    dtype : data type of kernel values
-    cross : array
-        Kernel values of a block's rows with those in the slots.
+    ``numbers`` are row numbers of a fit or trials of a stream, ``labels`` class codes. ``points``
+    has the rows of each problem, and is empty before the first one. ``cross`` has the kernel values
+    of a block's rows with those in the slots.
     """
 
     layout: ClassVar[type[Slots | SharedSlots]] = Slots
@@ -76,32 +76,32 @@ class Store:
         vars(self).update(new_arrays(type(self), sizes, dtype=self.dtype))
 
     def problems(self) -> int:
-        """The number of problems with rows of their own."""
+        """The number of sets of rows."""
         return self.slots.taken.size
 
     def lines(self, c: int) -> slice:
-        """The lines of coefficients for these rows."""
+        """The lines of coefficients for the rows of set ``c``."""
         return slice(c, c + 1)
 
     def continued(self, which: Sequence[int]) -> Sequence[int]:
-        """The sets of rows of a model whose problems continue these."""
+        """The sets of rows of a model in which problem c continues problem ``which[c]``."""
         return which
 
     def capacity(self) -> int:
-        """Slots of each problem."""
+        """The number of slots of each problem."""
         return self.slots.coefs.shape[1]
 
     def allocate(self, capacity: int, like: Points, dtype: Any) -> None:
-        """Allocate so many slots for each problem, for rows like these."""
-        stores, everyone = self.points, np.arange(self.capacity())
+        """Resize to ``capacity`` slots for each problem, for rows like these."""
+        stores, slots = self.points, np.arange(self.capacity())
         vars(self).update(vars(resized(self, dtype, slots=capacity)))
         self.dtype = np.dtype(dtype)
         self.points = [like.zeros(capacity) for _ in range(self.problems())]
         for store, smaller in zip(self.points, stores, strict=False):
-            store.put(everyone, smaller, everyone)
+            store.put(slots, smaller, slots)
 
-    def take_in(self, new: Points, ids: np.ndarray, labels: np.ndarray) -> None:
-        """Put those rows of a block into their slots that have got one."""
+    def store_rows(self, new: Points, ids: np.ndarray, labels: np.ndarray) -> None:
+        """Copy the rows of a block that were assigned slots."""
         for c, store in enumerate(self.points):
             sources = self.slots.sources[c]
             places = (sources != FROM_BEFORE).nonzero()[0]
@@ -113,29 +113,29 @@ class Store:
                 sources[places] = FROM_BEFORE
 
     def beside(self) -> Store:
-        """A copy to learn with; nothing changes this one before `take_in`."""
+        """A copy to learn with, which changes nothing of this one before `store_rows`."""
         other = shallow_copy(self)
         other.slots = self.layout(*[array.copy() for array in self.slots])
         return other
 
-    def own_rows(self) -> None:
-        """Copy the rows in the slots, which may be shared."""
+    def copy_rows(self) -> None:
+        """Copy the rows in the slots, which may be shared with another store."""
         self.points = copy.deepcopy(self.points)
         self.numbers, self.labels = self.numbers.copy(), self.labels.copy()
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Store:
-        """One for other problems, in which c continues ``which[c]``."""
+        """A store in which problem c continues problem ``which[c]``."""
         more: Store = grown(self, which, width, codes=codes)
-        # Two problems may continue the same one, each with rows of its own.
+        # Two problems may continue the same one, each with its own rows.
         sources = [self.points[c] for c in self.continued(which)]
         more.points = [copy.deepcopy(source.with_width(width)) for source in sources]
         return more
 
     def together(self) -> tuple[Points, np.ndarray, np.ndarray]:
-        """The rows of all problems, those of the first one first; coefficients and numbers."""
+        """The rows, coefficients and numbers of all problems, problem by problem."""
         taken = self.slots.taken
         stores = [store.take(slice(0, taken[c])).bare() for c, store in enumerate(self.points)]
-        stores = copy.deepcopy(stores)  # users may keep them, and slots are filled anew in place
+        stores = copy.deepcopy(stores)  # users may keep them, and slots are overwritten in place
         points = stores[0]
         for store in stores[1:]:
             points = points.followed_by(store)
@@ -148,7 +148,7 @@ class Store:
 
 
 class SharedStore(Store):
-    """One set of rows for all classes, which are learned together."""
+    """One set of rows for all classes, which are learned jointly."""
 
     layout = SharedSlots
 
@@ -164,7 +164,7 @@ class SharedStore(Store):
         return [0]
 
 
-class Glance(NamedTuple):
+class RowProducts(NamedTuple):
     """The outputs of a single row, the row, and its `SlotSpace.cross`."""
 
     outputs: np.ndarray
@@ -173,15 +173,7 @@ class Glance(NamedTuple):
 
 
 class BudgetModel(SupportModel):
-    """Weight vectors ``w = sum_p a_p phi(x_p)`` over at most `budget` rows each.
-
-    Parameters
-    ----------
-    spec, problems, width, tail, kernel, products
-        See `KernelModel`.
-    eviction : Eviction
-        What to do when all slots are taken.
-    """
+    """Weight vectors ``w = sum_p a_p phi(x_p)`` over at most `budget` rows each."""
 
     eviction: Annotated[Eviction, Saved()]
     store: Annotated[Store, Saved()]
@@ -199,36 +191,28 @@ class BudgetModel(SupportModel):
         products: Products,
         eviction: Eviction,
     ) -> None:
-        self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
+        super().__init__(spec, problems, width, tail, kernel, products)
         self.eviction, self.store = eviction, self.new_store(problems)
-        self._width = width
-        self.tally = new_tally()
-        self.scalars = blank(Scalars, {"problems": problems})
-        self.scalars.table.next_mark = NEVER
         self.ridge = tail.private**2
         self.largest_square = 0.0
-        self.in_fit = self.unsettled = False
-        self._bounds = None
+        self.in_fit = False
         self._together: tuple[Points, np.ndarray, np.ndarray] | None = None
         self._last_block: Any = None
 
     new_store: ClassVar[type[Store]] = Store
     loop: ClassVar[Any] = staticmethod(learn)
 
-    def problems(self) -> int:
-        return self.scalars.table.size
-
     def scales(self) -> np.ndarray:
-        """Of the coefficients, for each problem."""
+        """The scale of the coefficients of each problem."""
         return np.asarray(self.scalars.table)["scale"][:, None]
 
     def space_over(self, slots: SlotSpace) -> Any:
-        """The space that the loop runs on."""
+        """The space of the compiled loop."""
         return slots
 
     # ------------------------------------------------------------------------------------ learning
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
-        """The same rows: weights are only for steps here."""
+        """The rows unchanged: weights act only through steps."""
         if sample_weight is not None and self.ridge > 0.0:
             raise ValueError(
                 "Sample weights cannot be combined with a soft margin on a budget: use "
@@ -249,14 +233,14 @@ class BudgetModel(SupportModel):
     def end_fit(self) -> None:
         self.in_fit = False
         if self.kernel.only_in_fit:
-            self.bounds()  # as long as kernel values are there
+            self.bounds()  # while there are kernel values
         self.kernel = self.kernel.forget_rows()
 
     def ceiling(self, rows: Any, radius: float) -> float:
         return bounds.ceiling(float(np.sqrt(self.largest_square + self.ridge)))
 
     def twin(self) -> BudgetModel:
-        return copy.deepcopy(self, {id(self.spec): self.spec})  # a kernel in it is the user's own
+        return copy.deepcopy(self, {id(self.spec): self.spec})  # never copies a user's kernel
 
     def streaming(self, rows: int, alone: bool = False) -> BudgetModel:
         self.check_can_stream()
@@ -264,24 +248,24 @@ class BudgetModel(SupportModel):
             return self
         if rows <= BLOCK:
             return copy.copy(self)
-        model = self._beside()  # a block needs the rows of the one before in their slots
-        model.store.own_rows()
-        model.eviction.own_products()
+        model = self._beside()  # each block needs the rows of the previous one in their slots
+        model.store.copy_rows()
+        model.eviction.copy_products()
         return model
 
     def _beside(self) -> BudgetModel:
-        """A copy to learn with; until it settles, this one stays as it is."""
+        """A copy to learn with, which changes nothing of this model until it settles."""
         model = shallow_copy(self)
         model.tally, model.scalars = self.tally.copy(), Scalars(self.scalars.table.copy())
         model.store, model.eviction = self.store.beside(), self.eviction.beside()
         return model
 
     def settle(self) -> None:
-        """Let the rows of the last block take their slots."""
+        """Copy the rows of the last block to their slots."""
         if self.unsettled:
             space, new, ids, labels = self._last_block
             self.eviction.renew(space)
-            self.store.take_in(new, ids, labels)
+            self.store.store_rows(new, ids, labels)
             self.unsettled, self._last_block = False, None
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> BudgetModel:
@@ -308,12 +292,12 @@ class BudgetModel(SupportModel):
             self.settle()
 
     def _exact_enough(self, rows: Points) -> Points:
-        """The same rows; a stream may come to such for which float32 would not do."""
+        """The rows, for which the kernel switches to float64 if float32 is not exact enough."""
         before, self.kernel = self.kernel, self.kernel.exact_enough_for(rows)
         if self.kernel is before:
             return rows
-        everyone = [self.kernel.points(store.X) for store in self.store.points]
-        self.store.points = [self.products.kept(self.kernel, each, np.inf) for each in everyone]
+        stored = [self.kernel.points(store.X) for store in self.store.points]
+        self.store.points = [self.products.kept(self.kernel, each, np.inf) for each in stored]
         self.store.cross = self.store.cross.astype(np.float64)
         return self.products.points(self.kernel, rows.X)
 
@@ -324,7 +308,7 @@ class BudgetModel(SupportModel):
             part = order[start : start + BLOCK]
             learning = part >= 0
             part = np.where(learning, part, -1 - part)
-            # In `fit` a row has its number among all rows, in a stream that of its trial.
+            # The id of a row is its number in a fit, and its trial in a stream.
             ids = part if self.in_fit else self.trials() + np.cumsum(learning) - 1
             ids = np.where(learning, ids, NOBODY)
             touched = np.zeros(part.size if trace.stamp else 0, dtype=np.int32)
@@ -335,20 +319,20 @@ class BudgetModel(SupportModel):
             self.settle()
             after = self._beside()
             after._learn(rows.take(part), ids, of_rows(targets, part), places, rule, here)
-            vars(self).update(vars(after))  # at once, so that no block is learned by half
+            vars(self).update(vars(after))  # atomic, so that no block is learned partially
             if touched.any():
                 trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
 
-    def after_row(self, glance: Glance, targets: Any, rule: Any, code: Code) -> BudgetModel:
+    def after_row(self, row: RowProducts, targets: Any, rule: Any, code: Code) -> BudgetModel:
         """A model that has learned from a single row, beside this one until it settles.
 
-        This one must be settled, and have learned from no row since it looked at this one. ``code``
-        is kept by the caller as long as the model and the rule are the same.
+        This one must be settled and must not have learned since it computed ``row``. The caller
+        keeps the cache ``code`` as long as model and rule are the same.
         """
         after = self._beside()
-        new = after._exact_enough(glance.point)
-        is_known = new is glance.point and self.ridge == 0.0
-        cross, ids = glance.cross if is_known else None, np.array([self.trials()])
+        new = after._exact_enough(row.point)
+        is_valid = new is row.point and self.ridge == 0.0
+        cross, ids = row.cross if is_valid else None, np.array([self.trials()])
         after._learn(new, ids, targets, ONLY_ROW, rule, NO_TRACE, cross, code)
         return after
 
@@ -363,9 +347,9 @@ class BudgetModel(SupportModel):
         cross: np.ndarray | None = None,
         code: Code | None = None,
     ) -> None:
-        """Learn from the rows of a block, which take their slots when this is settled.
+        """Learn from the rows of a block; `settle` copies them to their slots.
 
-        ``cross`` are the `_cross_products`, if they were computed before.
+        ``cross`` are the `_cross_products`, if they were computed already.
         """
         size, store = new.size(), self.store
         if store.points:
@@ -375,7 +359,7 @@ class BudgetModel(SupportModel):
         self._allocate(new)
         if size > 1:
             products = self._own_products(new, ids)
-        else:  # the product of a row with itself is not needed before it has a slot
+        else:  # a single row needs no product with itself before it gets a slot
             products = np.zeros((1, 1), self.kernel.value_type())
             products.flags.writeable = False
         if cross is None:
@@ -389,7 +373,7 @@ class BudgetModel(SupportModel):
         space = self.space_over(slots)
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
         steps: tuple[Any, Any] = weigh, self.loop
-        if code is not None:  # finding it takes longer than running it for a single row
+        if code is not None:  # dispatch takes longer than learning a single row
             kinds = type(targets), cross.dtype, products.dtype
             if kinds not in code:
                 given = rows, targets, order, 0, rule, space, self.tally, trace
@@ -406,15 +390,15 @@ class BudgetModel(SupportModel):
             self.unsettled = True
 
     def _own_products(self, new: Points, ids: np.ndarray) -> np.ndarray:
-        """Kernel values between a block's rows; see `SlotSpace`."""
-        products = _own(self.products.gram(self.kernel, new, new))
+        """Kernel values between the rows of a block; see `SlotSpace`."""
+        products = _writable(self.products.gram(self.kernel, new, new))
         if self.ridge > 0.0:
             products += self.ridge * (ids[:, None] == ids)
         products.flags.writeable = False
         return products
 
     def allocate(self, points: list[Points], dtype: Any) -> None:
-        """Put these rows into the slots, with coefficients 0."""
+        """Store these rows with coefficients 0."""
         size, kernel = points[0].size(), self.kernel
         if any(each.size() != size for each in points) or size != (self.spec.budget or size):
             raise ValueError("store.points: there is not a row for each slot")
@@ -425,7 +409,7 @@ class BudgetModel(SupportModel):
             self.store.cross = self.store.cross.astype(kernel.value_type())
 
     def _allocate(self, new: Points) -> None:
-        """Allocate memory: once if there is a budget, else whenever a block might not fit."""
+        """Allocate memory: once with a budget, otherwise whenever a block might not fit."""
         store, budget = self.store, self.spec.budget
         needed = budget or int(store.slots.taken.max(initial=0)) + new.size()
         if needed > store.capacity():
@@ -434,15 +418,12 @@ class BudgetModel(SupportModel):
             self.eviction.allocate(store.problems(), store.capacity(), dtype)
 
     def _cross_products(self, new: Points, ids: np.ndarray, buffer: np.ndarray) -> np.ndarray:
-        """Kernel values between a block's rows and those in the slots; see `SlotSpace`.
-
-        They are written to ``buffer``.
-        """
+        """Kernel values of a block's rows with those in the slots, written to ``buffer``."""
         size, store = new.size(), self.store
         slots, taken, problems = store.capacity(), store.slots.taken, store.problems()
         cross = buffer[: problems * size * slots].reshape(-1, slots)
         if problems == 1 and taken[0] == slots:
-            cross = _own(self.products.gram(self.kernel, new, store.points[0], cross))
+            cross = _writable(self.products.gram(self.kernel, new, store.points[0], cross))
         else:
             for c, points in enumerate(store.points):
                 here = points if taken[c] == slots else points.take(slice(0, int(taken[c])))
@@ -474,19 +455,19 @@ class BudgetModel(SupportModel):
     def support_points(self) -> Points:
         return self._supports()[0]
 
-    def output(self, X: Any) -> Glance:
-        """The outputs for a single row, and what learning from it needs as well.
+    def output(self, X: Any) -> RowProducts:
+        """The outputs for a single row, and its kernel values, which learning reuses.
 
-        There must be rows in the slots.
+        The store must not be empty.
         """
         point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
-        # Not the buffer of the store: another thread may learn with it, in a copy of this model.
+        # The buffer of the store may be in use by a thread that learns with a copy of this model.
         buffer = np.zeros(self.store.problems() * self.store.capacity(), self.store.cross.dtype)
         cross = self._cross_products(point, NO_NUMBERS, buffer)
         sums = np.einsum("cp,cp->c", cross, coefs)
         if self.shift > 0.0:
             sums += self.shift * coefs.sum(axis=1)
-        return Glance(self.scales()[:, 0] * sums, point, cross)
+        return RowProducts(self.scales()[:, 0] * sums, point, cross)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         if not self.store.points:  # interrupted before anything was learned
@@ -507,9 +488,6 @@ class BudgetModel(SupportModel):
         lengths = np.array([self._squared_length(c) for c in range(self.verdicts())]) ** 0.5
         return convex_combinations.measured(leads, lengths, self.scalars)
 
-    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return smallest_margins(outputs, labels)
-
     def bounds(self) -> np.ndarray:
         if self._bounds is None:
             table, count = self.scalars.table, self.verdicts()
@@ -519,15 +497,15 @@ class BudgetModel(SupportModel):
         return self._bounds
 
     def _bound(self, c: int) -> float:
-        """By the coefficients with the signs of their rows, and by all projections together."""
-        store, mine, intercept = self.store, self.scalars.table[c], self.shift > 0.0
+        """The better bound: by coefficients with the signs of their rows, or by projections."""
+        store, scalars, intercept = self.store, self.scalars.table[c], self.shift > 0.0
         taken = int(store.slots.taken[c])
-        own = store.labels[c : c + 1, :taken] == (c if self.problems() > 1 else 1)
-        coefs = mine.scale * store.slots.coefs[c : c + 1, :taken]
-        mixture, proved = convex_combinations.hull_mixture(coefs, own, intercept)
+        is_positive = store.labels[c : c + 1, :taken] == (c if self.problems() > 1 else 1)
+        coefs = scalars.scale * store.slots.coefs[c : c + 1, :taken]
+        mixture, proved = convex_combinations.hull_mixture(coefs, is_positive, intercept)
         bound = np.sqrt(self._square_of_sum(c, mixture)) if proved[0] else np.inf
-        if self.eviction.slack is not None and mine.certifiable:
-            masses = mine.scale * mine.positive, mine.scale * mine.negative
+        if self.eviction.slack is not None and scalars.certifiable:
+            masses = scalars.scale * scalars.positive, scalars.scale * scalars.negative
             length, radius = np.sqrt(self._squared_length(c)), self._radius()
             cut = self._cut_off(c, sum(masses))
             projected = projected_bound(length, cut, masses, radius, intercept)
@@ -535,39 +513,36 @@ class BudgetModel(SupportModel):
         return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
 
     def _radius(self) -> float:
-        """The largest norm of a row that brought an update, without the intercept."""
+        """The largest norm of a row that caused an update, without the intercept."""
         return float(bounds.radius_of_features(self.tally.largest_xx[0], self.tail.offset))
 
     def _cut_off(self, c: int, mass: float) -> float:
-        """At least the length of all that projections have cut off from steps with this mass."""
+        """An upper bound on the length that projections cut off from steps with this mass."""
         assert self.eviction.slack is not None
-        # A squared distance is off by what kernel values are, in each step.
+        # In each step the squared distance has the rounding error of kernel values.
         rows = self.store.points[c].take(slice(0, int(self.store.slots.taken[c])))
         rounding = self.products.rounding(self.kernel, rows)
         scale = self.scalars.table[c].scale
         return float(scale * self.eviction.slack[c] + mass * self._radius() * np.sqrt(rounding))
 
     def _squared_length(self, c: int) -> float:
-        """At least the squared length of ``w``, without the intercept."""
+        """An upper bound on the squared length of ``w``, without the intercept."""
         taken = int(self.store.slots.taken[c])
         weights = self.scalars.table[c].scale * self.store.slots.coefs[self.store.lines(c), :taken]
         return self._square_of_sum(c, weights)
 
     def _square_of_sum(self, c: int, weights: np.ndarray) -> float:
-        """At least the squared length of sums of the rows of a problem, without the intercept."""
+        """An upper bound on the squared length of sums of rows, without the intercept."""
         store, taken = self.store, int(self.store.slots.taken[c])
         diagonal = bounds.without_intercept(store.slots.squares[c, :taken], self.tail.offset)
         rows = store.points[c].take(slice(0, taken))
         square = self.products.quadratic(self.kernel, weights, rows, diagonal, self.ridge).sum()
-        # A row that has several slots is one and the same coordinate of the soft margin.
+        # A row that occupies several slots has only one private coordinate.
         _, which = np.unique(store.numbers[c, :taken], return_inverse=True)
         for line in weights:
             together = np.bincount(which, line)
             square += self.ridge * (together @ together - line @ line)
         return float(square)
-
-    def updates(self) -> int:
-        return int(self.scalars.table.updates.sum())
 
     def is_full(self) -> bool:
         budget = self.spec.budget
@@ -577,7 +552,56 @@ class BudgetModel(SupportModel):
         return bool(np.isfinite(self.store.slots.coefs).all())
 
 
-def _own(values: np.ndarray) -> np.ndarray:
-    """The same array, or a copy if it may not be changed."""
+class SharedBudgetModel(BudgetModel):
+    """Weights of jointly learned classes over one set of at most `budget` rows.
+
+    Each row has a coefficient for each class; see `SharedSlotSpace`.
+    """
+
+    is_joint = True
+    new_store = SharedStore
+    loop = staticmethod(learn_jointly)
+
+    def space_over(self, slots: SlotSpace) -> SharedSlotSpace:
+        classes = self.problems()
+        rivals = new_rivals(classes, self.spec.costs)
+        return SharedSlotSpace(slots, rivals, rivals_policy(self.spec, classes), np.zeros(classes))
+
+    def scales(self) -> np.ndarray:
+        return np.full((self.problems(), 1), self.scalars.table.scale[0])
+
+    def _bound(self, c: int) -> float:
+        """The better bound: by coefficients with the signs of constraints, or by projections.
+
+        With an intercept, the second one would need the imbalance of full steps, which is not kept.
+        """
+        store, scalars, intercept = self.store, self.scalars.table[0], self.shift > 0.0
+        taken = int(store.slots.taken[0])
+        labels, costs = store.labels[0, :taken], self._costs()
+        mixture = joint_bounds.joint_mixture(scalars.scale * store.slots.coefs[:, :taken], labels)
+        square = self._square_of_sum(0, mixture)
+        given = mixture, labels, square, self._radius(), costs, intercept
+        bound = joint_bounds.mixture_bound(*given)
+        if np.isnan(square):
+            return np.nan
+        if self.eviction.slack is not None and scalars.certifiable and not intercept:
+            mass = scalars.scale * scalars.positive
+            # A constraint contains its row, and what is cut off from it, in two blocks.
+            length = np.sqrt(self._squared_length(0)) + self._cut_off(0, np.sqrt(2.0) * mass)
+            projected = length / mass if mass > 0.0 else np.inf
+            if costs.size:
+                projected = joint_bounds.bound_in_costs(
+                    projected, mass, scalars.scale * scalars.negative
+                )
+            bound = np.minimum(bound, projected)  # NaN if one is
+        return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
+
+    def ceiling(self, rows: Any, radius: float) -> float:
+        largest = float(np.sqrt(self.largest_square + self.ridge))
+        return bounds.ceiling(largest, joint=True) / joint_bounds.of_rivals(self._costs()).min()
+
+
+def _writable(values: np.ndarray) -> np.ndarray:
+    """The array, or a copy if it is not contiguous and writable."""
     flags = values.flags
     return values if flags.carray else np.require(values, requirements=["C", "W"])

@@ -1,11 +1,10 @@
-"""What to do when all slots of a store are taken: the arrays behind the policies of `spaces`.
+"""The arrays behind the policies (`spaces`) for a full store.
 
-An eviction allocates them (`allocate`), gives the policy for a block of rows (`enter`, given which
-will be learned from), and brings everything up to date after it: `leave`, which
-changes nothing that one `beside` it has, and `renew`, which may. Its
-``slack`` says for each problem how far projections have moved ``w`` in all, over the scale; None
-where there are none, and all coefficients have the signs of their rows. ``exact`` says that kernel
-values are needed in float64.
+An eviction allocates arrays (`allocate`), makes the policy for a block of rows (`enter`, given
+which of them will be learned), and updates its arrays afterwards: `leave` changes nothing that is
+shared with copies made by `beside`, and `renew` may. Its ``slack`` is, for each problem, the total
+length that projections have cut off, over the scale; None without projections. ``exact`` means that
+kernel values must be float64.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ from maxmargin.spaces.budget_space import SharedSlots, Slots, SlotSpace
 from maxmargin.spaces.projection import Project
 from maxmargin.spaces.replacement import AtRandom, Oldest, Replace, renew
 
-# Rows that are learned from in one go.
+# Rows per block.
 BLOCK = 256
-# A row whose squared distance from a span is below this part of its own square counts as lying in
-# it, for kernel values in float64 and in float32: were nearer rows let in, the errors of kernel
-# values (eps) would be multiplied by more than the distance itself (about eps**(2/3)).
+# A row whose squared distance from a span, relative to its square, is below this counts as inside,
+# by bytes of kernel values. Nearer rows would amplify the errors of kernel values (eps) to more
+# than the distance itself (about eps**(2/3)).
 SMALLEST_DISTANCES = {8: 1e-8, 4: 1e-3}
 
 
 class Replacing:
-    """Chooses whose slot is given away.
+    """Replaces a row, the oldest or a random one.
 
-    With ``lengths`` it keeps the kernel values between the rows in the slots, so that the length of
-    ``w`` is known after a row has left; the Forgetron cannot do without.
+    With ``lengths``, which the Forgetron needs, it keeps the kernel values between stored rows, so
+    that the length of ``w`` is known after an eviction.
     """
 
     random: Annotated[np.random.Generator, Saved()]
@@ -67,7 +66,7 @@ class Replacing:
         vars(self).update(new_arrays(Replacing, sizes, off=off, dtype=dtype))
 
     def grown(self, which: Sequence[int]) -> Replacing:
-        """One for other problems, in which c continues ``which[c]``."""
+        """An eviction in which problem c continues problem ``which[c]``."""
         more: Replacing = grown(self, which, 0)
         more.random = copy_of(self.random)
         return more
@@ -78,22 +77,22 @@ class Replacing:
         if self.oldest:
             choice: Any = Oldest(self.gained, self.lost, self.latest)
         else:
-            # One number for each trial, used or not: so neither chunks nor classes matter.
+            # One number for each trial, used or not, so that results do not depend on blocks.
             draws = np.zeros(learning.size)
             draws[learning] = self.random.random(learning.sum())
             choice = AtRandom(draws)
         return Replace(self.inner, self.fresh, self.refilled, self.stored, choice)
 
     def beside(self) -> Replacing:
-        """A copy to learn with; nothing changes this one before `renew`."""
+        """A copy to learn with, which changes nothing of this one before `renew`."""
         other = shallow_copy(self)
         if not self.oldest:
             other.random = copy_of(self.random)
-        if "fresh" in vars(self):  # there are slots already
+        if "fresh" in vars(self):  # allocated
             copy_arrays_per_problem(self, other)
         return other
 
-    def own_products(self) -> None:
+    def copy_products(self) -> None:
         """Copy the kernel values, which may be shared."""
         if "inner" in vars(self):
             self.inner = self.inner.copy()
@@ -103,20 +102,13 @@ class Replacing:
 
     def renew(self, space: SlotSpace) -> None:
         if self.lengths:
-            renew(
-                self.inner,
-                space.cross,
-                space.products,
-                space.slots,
-                self.fresh,
-                self.refilled,
-                not self.oldest,
-            )
+            block = space.cross, space.products, space.slots
+            renew(self.inner, *block, self.fresh, self.refilled, not self.oldest)
         self.refilled[:] = 0
 
 
 class Projecting:
-    """Keeps the inverse Cholesky factor of the rows in the slots."""
+    """Projects rows, by the inverse Cholesky factor of the rows in the slots."""
 
     inverse: Annotated[np.ndarray, Array("problems * slots", "slots")]
     slack: Annotated[np.ndarray | None, Array("problems")]
@@ -141,7 +133,7 @@ class Projecting:
             vars(self).update(vars(resized(self, slots=slots)))
 
     def grown(self, which: Sequence[int]) -> Projecting:
-        """One for other problems, in which c continues ``which[c]``."""
+        """An eviction in which problem c continues problem ``which[c]``."""
         more: Projecting = grown(self, which, 0)
         return more
 
@@ -152,36 +144,29 @@ class Projecting:
         coords = self.coords[: stores * size * capacity].reshape(-1, capacity)
         shadows = self.shadows[: stores * size * size].reshape(-1, size)
         for c, taken in enumerate(slots.taken):
-            # A call that was interrupted may have begun new lines.
+            # An interrupted call may have left partial lines.
             first, end = c * capacity + taken, c * capacity + min(taken + size, capacity)
             self.inverse[first:end] = 0.0
             lines = slice(c * size, (c + 1) * size)
-            mine = (cross[lines, :taken] + shift) @ self._inverse(c, taken).T
-            coords[lines, :taken] = mine
-            np.matmul(mine, mine.T, out=shadows[lines])
+            block_coords = (cross[lines, :taken] + shift) @ self._inverse(c, taken).T
+            coords[lines, :taken] = block_coords
+            np.matmul(block_coords, block_coords.T, out=shadows[lines])
         assert self.slack is not None
-        return Project(
-            self.threshold,
-            self.rounding,
-            self.careful,
-            self.inverse,
-            coords,
-            shadows,
-            np.zeros(slots.coefs.shape),
-            self.slack,
-            self.joins,
-            self.distance,
-            self.limit,
+        parameters, turned = (
+            (self.threshold, self.rounding, self.careful),
+            np.zeros_like(slots.coefs),
         )
+        of_row = self.joins, self.distance, self.limit
+        return Project(*parameters, self.inverse, coords, shadows, turned, self.slack, *of_row)
 
     def beside(self) -> Projecting:
-        """A copy to learn with; the factor only ever gains lines, behind those of this one."""
+        """A copy to learn with; the shared factor only gains lines behind the present ones."""
         other = shallow_copy(self)
         if self.slack is not None:
             copy_arrays_per_problem(self, other)
         return other
 
-    def own_products(self) -> None:
+    def copy_products(self) -> None:
         """Copy the factor, which may be shared."""
         self.inverse = self.inverse.copy()
 
@@ -210,18 +195,18 @@ def copy_arrays_per_problem(eviction: Eviction, other: Eviction) -> None:
 
 
 def copy_of(random: np.random.Generator) -> np.random.Generator:
-    """One that goes on by itself; `deepcopy` takes several times as long, once for each block."""
+    """An independent copy, in a fraction of the time of `deepcopy`."""
     source = type(random.bit_generator)(0)
     source.state = random.bit_generator.state
     return np.random.Generator(source)
 
 
 def eviction_for(spec: ModelSpec, random_state: Any) -> Eviction:
-    """What to do when all slots of a budget are taken."""
+    """The eviction of a specification with a budget."""
     if spec.on_full == "project":
         return Projecting(float(spec.threshold), spec.careful)
     if spec.on_full == "oldest":
-        return Replacing(True, 0, spec.lengths)  # nothing is left to chance
-    # A copy: the order of rows must be that of other learners with the same state.
+        return Replacing(True, 0, spec.lengths)  # draws no random numbers
+    # A copy, so that the order of rows is the same as for other learners with this state.
     state = copy.deepcopy(check_random_state(random_state))
     return Replacing(False, state.randint(2**31 - 1), spec.lengths)

@@ -1,36 +1,36 @@
-"""From a specification, and the first rows, to a model at w = 0."""
+"""Models at w = 0 from specifications and the first rows; the device of kernel values."""
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.core.row_scans import largest_square
 from maxmargin.core.rows import NO_TAIL, Tail
-from maxmargin.kernels.functions import finite_diagonal
-from maxmargin.kernels.products import Products
-from maxmargin.models import devices
+from maxmargin.kernels.cuda import CudaProducts
+from maxmargin.kernels.functions import KERNELS, finite_diagonal
+from maxmargin.kernels.products import NARROW_TYPES, Products
 from maxmargin.models.base import Model
-from maxmargin.models.budget_model import BudgetModel
+from maxmargin.models.budget_model import BudgetModel, SharedBudgetModel
 from maxmargin.models.budget_policies import Eviction, eviction_for
-from maxmargin.models.diagonal_model import DiagonalModel
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.fourier_model import FourierModel
 from maxmargin.models.joint_model import JointModel, check_costs
 from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel, kernel_for
-from maxmargin.models.linear_model import LinearModel, PairModel, as_rows
-from maxmargin.models.shared_budget_model import SharedBudgetModel
+from maxmargin.models.linear_model import DiagonalModel, LinearModel, PairModel, as_rows
 from maxmargin.models.spec import ModelSpec
 from maxmargin.models.vote_model import VoteModel
 from maxmargin.spaces.pnorm import new_pnorm
 
-# What is possible for all models.
+# The device and data type of kernel values that all models allow.
 ANYWHERE = ("cpu", "auto")
 
 
 class Built(NamedTuple):
-    """A model, its first rows as it takes them, and the largest norm of these."""
+    """A model, its first rows in its own form, and their largest norm."""
 
     model: Model
     rows: Any
@@ -48,11 +48,12 @@ def build(
     random_state: Any = None,
     products: Products | None = None,
 ) -> Built:
-    """A model at w = 0 for ``X``, all rows of a fit, or the first ones of a stream.
+    """A model at w = 0 for ``X``, all rows of a fit or the first ones of a stream.
 
-    ``problems`` is the number of weight vectors, and ``unseen`` says that one is that of a class
-    which never occurs. ``radius`` is the largest Euclidean norm of a row of a fit, None for a
-    stream. ``sample_weight`` acts by a soft margin. Kernel values are by default this machine's.
+    ``problems`` is the number of weight vectors, one of them for a class that never occurs if
+    ``unseen``. ``radius`` is the largest Euclidean norm of a row of a fit, None for a stream.
+    ``sample_weight`` acts through a soft margin. ``products`` compute kernel values, by default on
+    the device of the specification.
     """
     if spec.experts:
         return _vote(spec, problems, X, radius=radius, unseen=unseen, random_state=random_state)
@@ -62,23 +63,23 @@ def build(
     eviction = None if spec.on_full is None else eviction_for(spec, random_state)
     check_combination(spec, problems, unseen, eviction)
     if (spec.device, spec.kernel_dtype) != ANYWHERE:
-        devices.check(spec, eviction)
+        check_device(spec, eviction)
     if spec.kernel == "linear" and eviction is None:
         return _linear(spec, problems, X, radius, sample_weight)
     exact = eviction is not None and eviction.exact
-    products = products or devices.products_on(spec.device)
+    products = products or products_on(spec.device)
     kernel, rows = kernel_for(spec, X, products, whole=radius is not None, exact=exact)
     if radius is not None and spec.intercept_scaling == "max":
         radius = float(np.sqrt(finite_diagonal(kernel, rows).max()))
-    tail, width = tail_for(spec, radius), X.shape[1]
+    common = spec, problems, X.shape[1], tail_for(spec, radius), kernel, products
+    is_joint = spec.is_joint(problems)
+    model: KernelModel | BudgetModel
     if eviction is not None:
-        shared = spec.is_joint(problems)
-        of_budget: type[BudgetModel] = SharedBudgetModel if shared else BudgetModel
-        budgeted = of_budget(spec, problems, width, tail, kernel, products, eviction)
-        return Built(budgeted, budgeted.weighted(rows, sample_weight), radius or 0.0)
-    kind = PairKernelModel if spec.has_pairs() else KernelModel
-    kind = JointKernelModel if spec.is_joint(problems) else kind
-    model = kind(spec, problems, width, tail, kernel, products)
+        model = (SharedBudgetModel if is_joint else BudgetModel)(*common, eviction)
+    elif is_joint:
+        model = JointKernelModel(*common)
+    else:
+        model = (PairKernelModel if spec.has_pairs() else KernelModel)(*common)
     return Built(model, model.weighted(rows, sample_weight), radius or 0.0)
 
 
@@ -112,16 +113,16 @@ def _vote(spec: ModelSpec, problems: int, X: Any, *, unseen: bool, **given: Any)
 
 
 def tail_for(spec: ModelSpec, radius: float | None) -> Tail:
-    """The coordinates of a row behind its features."""
+    """The coordinates of a row behind its features; a pair's intercept needs none."""
     offset = 0.0
-    if spec.fit_intercept:
+    if spec.fit_intercept and not spec.has_pairs():
         scaling = spec.intercept_scaling
         offset = (radius or 1.0) if scaling == "max" else float(scaling)
     return Tail(offset, float(np.sqrt(spec.soft_margin)))
 
 
 def check_fits(spec: ModelSpec, problems: int) -> None:
-    """Raise where `build` would, for a stream of any rows."""
+    """Raise where `build` would for any stream of rows."""
     for expert, count in spec.experts:
         check_fits(expert, count * problems)
     if not spec.experts:
@@ -132,7 +133,7 @@ def check_fits(spec: ModelSpec, problems: int) -> None:
 def check_combination(
     spec: ModelSpec, problems: int, unseen: bool, eviction: Eviction | None
 ) -> None:
-    """Raise where parameters that are fine by themselves do not go together."""
+    """Raise if valid parameters cannot be combined."""
     joint = spec.is_joint(problems)
     if spec.costs is not None:
         check_costs(spec.costs, problems if joint else 0)
@@ -157,7 +158,7 @@ def check_combination(
 
 
 def check_diagonal(spec: ModelSpec, joint: bool, eviction: Eviction | None) -> None:
-    """Raise unless columns can be measured, each for itself."""
+    """Raise if a parameter cannot be combined with statistics of columns."""
     others = {
         "kernel": spec.kernel != "linear",
         "budget": eviction is not None,
@@ -170,3 +171,32 @@ def check_diagonal(spec: ModelSpec, joint: bool, eviction: Eviction | None) -> N
             f"scaling={spec.scaling!r}: columns are measured for linear weights, of one problem at "
             "a time, without a soft margin."
         )
+
+
+# ------------------------------------------------------------------------------------------ devices
+def products_on(device: str) -> Products:
+    return CudaProducts() if device == "cuda" else Products()
+
+
+def on_device(model: Model, device: str) -> Model:
+    """The model with kernel values computed on another device."""
+    if model.spec.device == device:
+        return model
+    check_device(replace(model.spec, device=device), model if model.has_supports else None)
+    if not model.has_supports:
+        return model
+    other = copy.copy(model)
+    other.spec, other.products = replace(model.spec, device=device), products_on(device)  # type: ignore[attr-defined]
+    return other
+
+
+def check_device(spec: ModelSpec, eviction: Any) -> None:
+    """Raise if the device cannot be used."""
+    if spec.device == "cpu":
+        if spec.kernel_dtype in NARROW_TYPES:
+            raise ValueError(f"kernel_dtype={spec.kernel_dtype!r} is for device='cuda' only.")
+        return
+    if spec.kernel == "linear" and eviction is None:
+        raise ValueError("device='cuda' is for kernels: kernel='linear' learns on the host.")
+    if not (isinstance(spec.kernel, str) and KERNELS[spec.kernel].formula):
+        raise ValueError("device='cuda' computes the kernels 'linear', 'poly' and 'rbf' only.")

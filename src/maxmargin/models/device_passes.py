@@ -1,8 +1,8 @@
-"""The passes of Newton's method over dense rows that are on a device.
+"""The passes of Newton's method over dense rows on a device.
 
 They have the names and arguments of those in `core.newton_passes`. Slacks, changes and goals are
-arrays of the device; weights, sums and Hessians, which are small, are on the host. Rows are taken
-to float64 some at a time.
+arrays of the device; weights, sums and Hessians, which are small, are on the host. Rows are
+converted to float64 in blocks.
 """
 
 from __future__ import annotations
@@ -15,20 +15,14 @@ import numpy as np
 from maxmargin.models.hessian import cholesky, newton_step, system_of
 from maxmargin.models.kernel_newton import best_steps
 
-# Numbers of rows that are taken to float64 at a time.
+# Values that are converted to float64 at a time.
 AT_ONCE = 2**26
 
 
 class DevicePasses:
-    """Passes over ``X``, whose rows have these signs, of shape (rows, problems).
+    """Passes over ``X``, an array of the device; ``signs``, (rows, problems), are of the host.
 
-    Parameters
-    ----------
-    products : what carries arrays over
-    X : array of the device
-    signs : array of -1 and 1, of the host
-    sample_weight : of the host
-    intercept : bool
+    ``products`` transfer arrays.
     """
 
     def __init__(
@@ -39,14 +33,14 @@ class DevicePasses:
         self._numbers: tuple[np.ndarray, Any] = np.empty(0), slice(0)
 
     def where(self, numbers: np.ndarray) -> Any:
-        """These rows, for arrays of the device; a slice if they are all."""
+        """An index of these rows for arrays of the device; a slice if they are all rows."""
         if self._numbers[0] is not numbers:
             whole = numbers.size == self.X.shape[0]
             self._numbers = numbers, slice(None) if whole else self.products.here(numbers)
         return self._numbers[1]
 
     def blocks(self, numbers: np.ndarray) -> Iterator[tuple[slice, Any]]:
-        """Some of the rows after another: their places, and where they are."""
+        """Places of blocks of rows, and their indices on the device."""
         where, step = self.where(numbers), max(1, AT_ONCE // self.X.shape[1])
         for start in range(0, numbers.size, step):
             part = slice(start, min(start + step, numbers.size))
@@ -65,8 +59,8 @@ class DevicePasses:
     def signed_outputs(
         self, rows: Any, numbers: Any, targets: Any, first: int, lines: Any, weights: Any, out: Any
     ) -> None:
-        here, mine = self.products.here, weights[lines]
-        planes, bias = here(np.ascontiguousarray(mine[:, :-1].T)), here(mine[:, -1].copy())
+        here, chosen = self.products.here, weights[lines]
+        planes, bias = here(np.ascontiguousarray(chosen[:, :-1].T)), here(chosen[:, -1].copy())
         for part, which in self.blocks(numbers):
             outputs = self.taken(which) @ planes
             if self.intercept:
@@ -100,10 +94,10 @@ class DevicePasses:
                 within = xp.minimum(positive, limit)
                 mass, own = counts * within, self.signs[which, first + c] > 0.0
                 losses = mass * (2.0 * positive - within)
-                for side, mine in ((2 * c, own), (2 * c + 1, ~own)):
-                    masses.append(xp.where(mine, mass, 0.0))
+                for side, of_class in ((2 * c, own), (2 * c + 1, ~own)):
+                    masses.append(xp.where(of_class, mass, 0.0))
                     totals[side, 0] += float(masses[-1].sum())
-                    totals[side, 1] += float(xp.where(mine, losses, 0.0).sum())
+                    totals[side, 1] += float(xp.where(of_class, losses, 0.0).sum())
                     totals[side, 2] += float((masses[-1] > 0.0).sum())
             added = host(xp.stack(masses) @ X)
             for k, c in enumerate(chosen):
@@ -151,7 +145,7 @@ class DevicePasses:
 
 
 class DeviceHessians:
-    """``sum of s x x'`` over the rows in the Hessian, added up anew for each step."""
+    """``sum of s x x'`` over the rows in the Hessian, recomputed for each step."""
 
     def __init__(self, state: Any, passes: DevicePasses) -> None:
         self.state, self.passes = state, passes
@@ -165,10 +159,10 @@ class DeviceHessians:
             self.center[:-1] = passes.products.host(mean)
 
     def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
-        """Nothing is kept."""
+        """Nothing to update."""
 
     def restated(self, c: int, was: Any, now: Any) -> None:
-        """Nothing is kept."""
+        """Nothing to update."""
 
     def _sum(self, c: int) -> np.ndarray:
         passes, state = self.passes, self.state

@@ -1,4 +1,4 @@
-"""Hyperplanes that were found at once, from all rows."""
+"""Hyperplanes from a solver that used all rows at once."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from maxmargin.models.newton_solver import Solution
 
 
 class Hyperplanes:
-    """Weights and intercepts, with what proves the bounds on their margins.
+    """Weights and intercepts, with the sums that prove the bounds on their margins.
 
-    As other models, it can be asked for what was learned; it learns nothing more.
+    It has the query methods of a `Model`, but cannot learn.
 
     Attributes
     ----------
-    weights, bias : one line, and one intercept, for each problem
-    sums : of the rows behind the bound of each problem, of both classes and of the positive one
-    masses, hidden : the sums of their coefficients, and of squares in coordinates of their own
-    grounds : of each problem: has it an intercept, the coordinate of its own that a row has,
-        how many rows were summed up, and the largest norm of a row
-    proved : the bounds, where they do not follow from the sums, as with the hinge loss
+    sums : weighted sums of the rows behind each bound, of both classes and of the positive one
+    masses, hidden : sums of their coefficients, and of squares in private coordinates
+    grounds : for each problem: whether it has an intercept, the private coordinate of a row, the
+        number of rows in the sums, and the largest norm of a row
+    proved : the bounds, if they do not follow from the sums, as with the hinge loss
     """
 
     weights: Annotated[np.ndarray, Array("problems", "features")]
@@ -57,7 +56,7 @@ class Hyperplanes:
         return model
 
     def settle(self) -> None:
-        """There is never anything left to do."""
+        """Nothing to complete."""
 
     def width(self) -> int:
         return self.weights.shape[1]
@@ -69,7 +68,7 @@ class Hyperplanes:
         return self.bias.size
 
     def trials(self) -> int:
-        """The margins are always those of the last fit."""
+        """0, so that margins measured by a fit stay valid."""
         return 0
 
     def coefficients(self) -> np.ndarray:
@@ -86,7 +85,6 @@ class Hyperplanes:
         return safe_sparse_dot(X, self.weights.T, dense_output=True) + self.bias
 
     def formula(self, features: int) -> Planes:
-        """How these come about."""
         return Planes(self.weights, self.bias)
 
     def bounds(self) -> np.ndarray:
@@ -96,7 +94,6 @@ class Hyperplanes:
         return np.array([each.bound() for each in self.evidence(self.width())])
 
     def evidence(self, features: int) -> list[Evidence]:
-        """What the bounds rest on, in a form that adds up over machines."""
         if not self.grounds.any():
             return []
         return [

@@ -1,15 +1,14 @@
-"""Learning in a kernel's space: blocks of rows, and the rows of a fit.
+"""Kernel learning in blocks of rows, and the rows of a fit.
 
-Rows are learned from in blocks, each small enough for its Gram matrix. What the weights say about a
-block's rows is computed by one matrix product; then the compiled loop runs through the block
-strictly in order, and after each step corrects the outputs of the block's other rows. So the result
-is that of one row at a time, at the speed of matrix products.
+Rows are learned in blocks, each small enough for its Gram matrix. One matrix product computes the
+outputs of the block's rows; then the compiled loop runs through the block in order, and after each
+step corrects the outputs of its other rows. The result is that of learning row by row, at the speed
+of matrix products.
 
-In a fit the outputs ``w.phi(x)`` of all training rows are kept. After a block, the rows whose
-coefficients have changed act on all outputs: at once if their kernel values with all rows are kept
-(`kernel_lines`). The others wait until there are some hundred of them, and are then multiplied
-with all rows at once. Until then, a block that is entered asks for its own products with those that
-wait.
+A fit keeps the outputs ``w.phi(x)`` of all training rows. After a block, these are corrected for
+rows with changed coefficients: immediately if their kernel values with all rows are cached
+(`kernel_lines`), otherwise in batches of some hundred waiting rows. A block that is entered before
+computes its own products with the waiting rows.
 """
 
 from __future__ import annotations
@@ -33,28 +32,22 @@ from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import NOBODY
 from maxmargin.spaces.problem_scalars import Scalars
 
-# The part of `cache_size` for lines of kernel values where the Gram matrix of all rows is too
-# large. The rest is for that of a block, which then may have half of the rows that just fit.
+# The share of `cache_size` for lines of kernel values if the full Gram matrix does not fit. The
+# rest is for that of a block, which may then have half of the rows that would just fit.
 LINES_SHARE = 0.75
 
 
 class KernelSpace(NamedTuple):
-    """The space that blocks and fits learn in.
+    """The space of blocks and fits; learning changes scalars, tally, past and members.
 
     Attributes
     ----------
-    kernel : Kernel
-    products : Products
-        What computes its values.
-    tail : Tail
-        The square of its offset is added to all kernel values, and that of its private coordinate
-        to those of a row with itself.
-    scalars, tally : changed by learning
-    past : see `spaces.certificate_vectors.PAST`; changed by learning, empty if no mean is kept
-    members : array of int of shape (problems, 2) or (0, 2)
-        Ids of rows that steps go along beside the present one; changed by learning.
-    loop : the compiled loop
-    over : what makes the space of the loop, of linear coefficients and the places of the members
+    products : computes the values of the kernel
+    tail : the square of its offset is added to all kernel values, and that of its private
+        coordinate to those of a row with itself
+    past : see `spaces.certificate_vectors.PAST`; empty without averaging
+    members : the ids of the other rows that steps move along, of shape (problems, 2) or (0, 2)
+    over : makes the space of the loop from linear coefficients and the places of the members
     """
 
     kernel: Kernel
@@ -75,7 +68,7 @@ class KernelSpace(NamedTuple):
         return self.tail.offset**2
 
     def ridges(self, points: Points) -> Any:
-        """Added to the kernel value of each row with itself, or of all alike."""
+        """Added to the kernel value of each row with itself; a number if it is the same for all."""
         ridge = self.tail.private**2
         return ridge if points.sample_weight is None else ridge / points.sample_weight
 
@@ -94,21 +87,16 @@ class KernelSpace(NamedTuple):
 
 
 class Block:
-    """Rows that can be learned from in any order.
+    """Rows that can be learned in any order.
 
     Parameters
     ----------
-    space : KernelSpace
-    ids : array of int
-        Names of the rows, in any order.
-    values : Values
-        Kernel values between the rows.
-    rounding : float
-        How exact these are, relative to the largest.
-    diagonal : array
-        ``|phi(x)|**2`` of each row.
-    outputs, weights : arrays of shape (problems, rows)
-        ``w.phi(x)`` and the coefficients of the rows, both over the scale; learning changes them.
+    ids : identifiers of the rows
+    values : kernel values between the rows
+    rounding : their precision, relative to the largest
+    diagonal : ``|phi(x)|**2`` of each row
+    outputs, weights : ``w.phi(x)`` and coefficients over the scale, of shape (problems, rows);
+        learning changes them
     """
 
     def __init__(
@@ -145,16 +133,16 @@ class Block:
         return self.geometry.outputs
 
     def take_folded(self) -> np.ndarray:
-        """Factors by which coefficients outside the block must be multiplied; asked for once."""
+        """Return, and reset, the factors by which coefficients outside the block have to change."""
         factors = self.geometry.folded[:, None].copy()
         self.entered_with *= factors
         self.geometry.folded[:] = 1.0
         return factors
 
     def take_closed(self, coefs: np.ndarray) -> np.ndarray:
-        """What to subtract from the averages of rows outside the block; asked for once.
+        """Return, and reset, what to subtract from the averages of rows outside the block.
 
-        ``coefs`` are those of all rows, as before `take_folded`.
+        ``coefs`` are the coefficients of all rows before `take_folded`.
         """
         closed = self.closed[:, None] * coefs[: self.closed.size]
         closed[:, self.ids[self.ids < closed.shape[1]]] = 0.0
@@ -162,18 +150,18 @@ class Block:
         return closed
 
     def gains(self) -> np.ndarray:
-        """What has been added to the coefficients since the block was entered."""
+        """The change of the coefficients since the block was entered."""
         return self.weights - self.entered_with
 
 
 def sorted_without_doubles(ids: np.ndarray) -> np.ndarray:
-    """`numpy.unique`, which takes longer where there are none."""
+    """`numpy.unique`, but faster if there are no duplicates."""
     ids = np.sort(ids)
     return ids if (ids[1:] > ids[:-1]).all() else np.unique(ids)
 
 
 def places(members: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Where ``members`` are among ``ids``; NOBODY for those that are not."""
+    """The places of ``members`` in ``ids``; NOBODY for the others."""
     if members.size == 0:
         return members.copy()
     found = members[:, :, None] == ids
@@ -181,16 +169,10 @@ def places(members: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 class KernelFit:
-    """The rows of a fit, with their coefficients and outputs.
+    """The rows of a fit, with coefficients and outputs of shape (problems, rows).
 
-    Attributes
-    ----------
-    coefs, averages, outputs : arrays of shape (problems, rows)
-        Coefficients, sums behind the averages, and outputs; all but the averages over the scale.
-    marks : array of shape (2, problems, rows)
-        The coefficients at the last two snapshots.
-    labels : array of int
-        Class codes of the rows, from the last call of `present` on.
+    Coefficients, outputs and ``marks``, the coefficients at the last two snapshots, are over the
+    scale. ``labels`` are those of the last call of `present`.
     """
 
     def __init__(self, space: KernelSpace, points: Points, cache_bytes: float) -> None:
@@ -212,7 +194,7 @@ class KernelFit:
         self.block: Block | None = None
 
     def over(self, space: KernelSpace) -> KernelFit:
-        """An independent fit over the same rows, for the space of another model."""
+        """An independent fit of the same rows, for the space of another model."""
         self.leave()
         twin = copy.copy(self)
         twin.space = space
@@ -228,7 +210,7 @@ class KernelFit:
         marks: np.ndarray,
         averages: np.ndarray,
     ) -> None:
-        """Go on from supports, which must be among the rows, with their numbers there."""
+        """Resume from supports, which must be the rows with these numbers."""
         if numbers[-1] >= self.points.size() or not self.points.take(numbers).same_as(supports):
             raise ValueError("warm_start with a kernel needs the rows of the last fit.")
         self.coefs[:, numbers] = coefs
@@ -241,11 +223,11 @@ class KernelFit:
 
     def present(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
         size, self.labels = self.points.size(), targets.labels
-        due = np.arange(size) if self.is_whole else sorted_without_doubles(order)
-        if self.is_whole or due.size <= min(self.largest_block, size // 2):
-            if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
+        ids = np.arange(size) if self.is_whole else sorted_without_doubles(order)
+        if self.is_whole or ids.size <= min(self.largest_block, size // 2):
+            if self.block is None or not np.isin(ids, self.block.ids, assume_unique=True).all():
                 self.leave()
-                self.block = self.enter(due, repeatedly=True)
+                self.block = self.enter(ids, repeatedly=True)
             self._learn(self.block, targets, order, rule, trace)
             return
         self.leave()
@@ -262,15 +244,11 @@ class KernelFit:
         here = np.searchsorted(block.ids, order)
         stamp = trace.stamp
         touched = np.zeros(block.ids.size if stamp else 0, dtype=np.int32)
-        own = of_rows(targets, block.ids)
-        block.learn(own, here, rule, trace._replace(touched=touched))
+        block.learn(of_rows(targets, block.ids), here, rule, trace._replace(touched=touched))
         trace.touched[block.ids[np.flatnonzero(touched)]] = stamp
 
     def enter(self, ids: np.ndarray, repeatedly: bool = False) -> Block:
-        """The block of the rows ``ids``, and of those that steps go along beside them.
-
-        ``repeatedly`` says that the rows will be presented more than once.
-        """
+        """The block of the rows ``ids`` and the members; ``repeatedly`` if they will come again."""
         members = self.space.members
         if members.size:
             ids = np.union1d(ids, members[members >= 0])
@@ -278,14 +256,14 @@ class KernelFit:
         outputs = self.outputs[:, products.index(ids)]
         if self.waiting.size:
             outputs += self._effect(self.waiting, self.gains, ids)
-        # An index of columns leaves apart what belongs to one problem.
+        # Indexing columns gives an array that is not C-contiguous.
         outputs = np.ascontiguousarray(products.host(outputs))
         coefs = self.coefs[:, ids].copy()
         values = self.lines.values(ids, repeatedly)
         return Block(self.space, ids, values, self.rounding, self.diagonal[ids], outputs, coefs)
 
     def take_over_coefficients(self) -> None:
-        """Bring the coefficients up to date, without leaving the block."""
+        """Update the coefficients without leaving the block."""
         if self.block is not None:
             self.averages -= self.block.take_closed(self.coefs)
             factors = self.block.take_folded()
@@ -300,7 +278,7 @@ class KernelFit:
         self.marks = np.stack([self.marks[1], self.coefs])
 
     def leave(self) -> None:
-        """Take over what has been learned in the block, if there is one."""
+        """Take over the results of the block, if there is one."""
         self.take_over_coefficients()
         block, self.block = self.block, None
         if block is None:
@@ -325,11 +303,11 @@ class KernelFit:
         return block.ids.size == self.points.size()
 
     def settle(self) -> None:
-        """Let the changed rows act on all others."""
+        """Correct all outputs for the waiting rows."""
         if self.waiting.size == 0:
             return
         self.lines.keep(self.waiting)
-        outputs = self.outputs.copy()  # all or nothing, if a kernel fails or Ctrl-C comes
+        outputs = self.outputs.copy()  # atomic, if a kernel fails or Ctrl-C comes
         kept = self.lines.have(self.waiting)
         if kept.any():
             self._act(self.waiting[kept], self.gains[:, kept], outputs)
@@ -342,28 +320,25 @@ class KernelFit:
         self.outputs, self.waiting, self.gains = outputs, self.waiting[:0], self.gains[:, :0]
 
     def _act(self, changed: np.ndarray, gains: np.ndarray, outputs: np.ndarray) -> None:
-        """Let rows that have lines act on the outputs of all rows."""
+        """Correct all outputs for changed rows whose lines are cached."""
         given = changed, np.ascontiguousarray(gains), self.diagonal, self.space.shift()
         self.lines.act(*given, outputs)
 
     def _effect(self, changed: np.ndarray, gains: np.ndarray, ids: np.ndarray) -> Any:
-        """What changed rows add to the outputs of the rows ``ids``, which are sorted."""
+        """The corrections of the outputs of the sorted rows ``ids`` for changed rows."""
         space, shift = self.space, self.space.shift()
         places = np.minimum(np.searchsorted(ids, changed), ids.size - 1)
         at = np.flatnonzero(ids[places] == changed)
         same = at, places[at]
         given = self.points.take(changed), self.points.take(ids), shift, same
         effect, values = space.products.effects(space.kernel, gains, *given)
-        # With itself a row has an exact product, which includes the soft margin.
-        own = self.diagonal[changed[at]] - shift - values
-        space.products.add_at(effect, places[at], gains[:, at] * own)
+        # The product of a row with itself is exact and includes the soft margin.
+        correction = self.diagonal[changed[at]] - shift - values
+        space.products.add_at(effect, places[at], gains[:, at] * correction)
         return effect
 
     def finish(self) -> None:
-        """Let the outputs be those of the coefficients as they are now.
-
-        A block of all rows stays: its Gram matrix may be needed again.
-        """
+        """Bring the outputs up to date; a block of all rows stays, for its Gram matrix."""
         if self.block is None or not self._is_whole(self.block):
             self.leave()
             self.settle()
@@ -371,5 +346,5 @@ class KernelFit:
         self.take_over_coefficients()
         self.averages += self.block.average
         self.block.average[:] = 0.0
-        outputs = self.block.outputs().copy()  # which go on changing
+        outputs = self.block.outputs().copy()  # the block changes them later
         self.outputs = self.space.products.here(outputs)

@@ -1,7 +1,7 @@
-"""Models in a kernel's space: supporting rows, and their coefficients.
+"""Kernel models: supporting rows and their coefficients.
 
-Memory: the supporting rows; in `fit` two numbers per row and problem; a block's Gram matrix and
-lines of that of all rows, at most `cache_size`. See `kernel_fit` for how rows are learned from.
+Memory: the supporting rows; during a fit two numbers per row and problem; and at most `cache_size`
+for the Gram matrix of a block and lines of the full one. See `kernel_fit` for how rows are learned.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import NOBODY, POSITIVE, PairSpace
 from maxmargin.spaces.problem_scalars import ALL_COEFFICIENTS, AWAITING, Scalars
 
-# From so many training rows on, kernel values are computed in float32 unless asked otherwise.
+# From this number of training rows on, kernel values are float32 by default.
 MANY_ROWS = 5000
-# An intercept is summed up by itself where its square is so many times as large as those of rows.
+# An intercept is summed separately if its square exceeds those of rows by this factor.
 LARGEST_SHARE = 100.0
-# What the squared length of weights can have lost in a fit, relative to the mass of coefficients.
+# The rounding error of a squared length in a fit, relative to the squared mass of coefficients.
 LOST_IN_FIT = 1e-6
 
 
@@ -59,32 +59,22 @@ def kernel_for(
     exact: bool = False,
     sample_weight: np.ndarray | None = None,
 ) -> tuple[Kernel, Points]:
-    """The kernel that is asked for, and the rows as it takes them.
+    """The kernel of a specification, and the rows in its form.
 
-    ``whole`` says that there are no other rows; ``exact`` makes float64 of "auto". With weights of
-    rows, the variance of "scale" is that of rows which are there so many times.
+    ``whole`` says that there are no other rows; ``exact`` resolves "auto" to float64. With sample
+    weights, the variance of "scale" is the weighted one.
     """
     kind: type[Kernel] = KERNELS[spec.kernel] if isinstance(spec.kernel, str) else UserKernel
     if kind.only_in_fit:
-        given = kind(0.0, 0.0, 0.0, np.float64)
-        given = given.for_fit(X) if whole else given
-        return given, products.points(given, X)
-    gamma = spec.gamma
-    if gamma == "auto":
-        gamma = 1.0 / X.shape[1]
-    elif gamma == "scale":
-        spread = variance(X, sample_weight)
-        gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
-    elif gamma == "first":
-        # The variance of few values says little: one more value with a variance of 1 is assumed.
-        # A row whose values are all the same says nothing.
-        spread = (X.shape[1] * (variance(X[:1]) or 1.0) + 1.0) / (X.shape[1] + 1.0)
-        gamma = 1.0 / (X.shape[1] * spread)
+        precomputed = kind(0.0, 0.0, 0.0, np.float64)
+        precomputed = precomputed.for_fit(X) if whole else precomputed
+        return precomputed, products.points(precomputed, X)
+    gamma = gamma_for(spec, X, sample_weight)
     center = None if sparse.issparse(X) else products.host(X[0]).astype(np.float64)
 
     def kernel_in(dtype: Any, narrow: str = "") -> tuple[Kernel, Points]:
         adapts = spec.kernel_dtype == "auto" and dtype == np.float32
-        numbers = float(gamma), float(spec.degree), float(spec.coef0)
+        numbers = gamma, float(spec.degree), float(spec.coef0)
         kernel = kind(*numbers, dtype, center, adapts, narrow).with_function(spec.kernel)
         return kernel, products.points(kernel, X)
 
@@ -94,7 +84,7 @@ def kernel_for(
         return kernel_in(np.dtype(spec.kernel_dtype))
     if exact:
         return kernel_in(np.float64)
-    # In a stream the dtype of the rows alone decides, not what the first of them are like.
+    # In a stream only the dtype of rows decides, not the values of the first ones.
     single = X.dtype == np.float32 or (whole and X.shape[0] >= MANY_ROWS)
     if single:
         kernel, rows = kernel_in(np.float32)
@@ -103,8 +93,24 @@ def kernel_for(
     return kernel_in(np.float64)
 
 
+def gamma_for(spec: ModelSpec, X: Any, sample_weight: np.ndarray | None) -> float:
+    """The value of the parameter `gamma` for these rows."""
+    width = X.shape[1]
+    if spec.gamma == "auto":
+        return 1.0 / width
+    if spec.gamma == "scale":
+        spread = variance(X, sample_weight)
+        return 1.0 / (width * spread) if spread > 0.0 else 1.0
+    if spec.gamma == "first":
+        # The variance of a few values is uncertain: assume one more value, with variance 1.
+        # A row of equal values has no information.
+        spread = (width * (variance(X[:1]) or 1.0) + 1.0) / (width + 1.0)
+        return 1.0 / (width * spread)
+    return float(spec.gamma)
+
+
 def variance(X: Any, sample_weight: np.ndarray | None = None) -> float:
-    """Of all entries, as in `sklearn.svm.SVC`; each row counts its weight."""
+    """The (weighted) variance of all entries, as in `sklearn.svm.SVC`."""
     if sample_weight is not None and (sample_weight != sample_weight[0]).any():
         shares: Any = sample_weight / (sample_weight.sum() * X.shape[1])
         if sparse.issparse(X):
@@ -122,17 +128,11 @@ def variance(X: Any, sample_weight: np.ndarray | None = None) -> float:
 
 
 class Supports(NamedTuple):
-    """Rows with coefficients.
+    """Supporting rows.
 
-    Attributes
-    ----------
-    points : the rows
-    numbers : their numbers in the fit, or their trials in a stream
-    labels : their class codes
-    diagonal : ``|phi(x)|**2``
-    coefs : over the scale
-    marks : the coefficients at the last two snapshots
-    averages : sums behind the mean of the coefficients, without lines if there is no mean
+    ``numbers`` are row numbers of a fit or trials of a stream, ``labels`` class codes, ``diagonal``
+    has ``|phi(x)|**2``. Coefficients, and ``marks``, those at the last two snapshots, are over the
+    scale. ``averages`` are the sums behind averaged coefficients; empty without averaging.
     """
 
     points: Annotated[Points, Saved()]
@@ -149,39 +149,55 @@ class Supports(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """Rows that are learned from next, and sums over the supports with these coefficients."""
+    """The next rows to learn, and their sums over the supports, which had these coefficients."""
 
     points: Points
     coefs: np.ndarray
     sums: Any
 
 
-def is_own(labels: np.ndarray, problems: int) -> np.ndarray:
-    """Which rows are positive ones, for each problem."""
+def are_positive(labels: np.ndarray, problems: int) -> np.ndarray:
+    """Which rows are positive, for each problem."""
     classes = np.arange(problems) if problems > 1 else np.ones(1)
     return labels == classes[:, None]
 
 
 def smallest_margins(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The smallest ``y f(x)``, for each problem."""
-    return np.where(is_own(labels, outputs.shape[0]), outputs, -outputs).min(axis=1)
+    return np.where(are_positive(labels, outputs.shape[0]), outputs, -outputs).min(axis=1)
 
 
 class SupportModel(Model):
-    """Weight vectors ``w = sum_k a_k phi(x_k)`` over supporting rows in a kernel's space.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    products : Products
-        What computes its values.
-    """
+    """Weight vectors ``w = sum_k a_k phi(x_k)`` over supporting rows in the space of a kernel."""
 
     kernel: Annotated[Kernel, Saved()]
-    products: Products
+    products: Products  # computes kernel values
+    scalars: Scalars
     _width: int
+    _bounds: np.ndarray | None
 
     has_supports = True
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        problems: int,
+        width: int,
+        tail: Tail,
+        kernel: Kernel,
+        products: Products,
+    ) -> None:
+        self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
+        self.tally, self.scalars = new_tally(), blank(Scalars, {"problems": problems})
+        self.scalars.table.next_mark = NEVER  # coefficients make snapshots of vectors unnecessary
+        self._width, self._bounds, self.unsettled = width, None, False
+        self._new_arrays()
+
+    def _new_arrays(self) -> None:
+        """Allocate the arrays of a subclass."""
+
+    def problems(self) -> int:
+        return self.scalars.table.size
 
     def width(self) -> int:
         return self._width
@@ -190,6 +206,20 @@ class SupportModel(Model):
     def shift(self) -> float:
         """Added to all kernel values."""
         return self.tail.offset**2
+
+    def updates(self) -> int:
+        updates = self.scalars.table.updates
+        return int(updates[0] if self.is_joint else updates.sum())
+
+    def _costs(self) -> np.ndarray:
+        """The costs of each class over its rivals; empty if all are 1."""
+        return np.array(self.spec.costs or ())
+
+    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The smallest lead, or ``y f(x)`` of each problem, of rows with these outputs."""
+        if self.is_joint:
+            return np.array([joint_bounds.joint_leads(outputs, labels, self._costs())])
+        return smallest_margins(outputs, labels)
 
     def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
         return self.weighted(self.products.points(self.kernel, X), sample_weight)
@@ -200,12 +230,12 @@ class SupportModel(Model):
 
     @abstractmethod
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
-        """The same rows with weights, if there is a soft margin for them."""
+        """The rows with weights, if there is a soft margin through which they act."""
 
     def continued(self) -> Model:
         model: Any = self.twin()
         model.scalars.table.bound = np.inf
-        model.scalars.table.certifiable = AWAITING  # unless a fit shows the same rows
+        model.scalars.table.certifiable = AWAITING  # unless a fit presents the same rows
         return model
 
     def check_can_stream(self) -> None:
@@ -228,7 +258,7 @@ class SupportModel(Model):
 
     @abstractmethod
     def support_numbers(self) -> np.ndarray:
-        """Their numbers in the fit, or their trials in a stream."""
+        """The row numbers of supports in a fit, or their trials in a stream."""
 
     def support_rows(self) -> Any:
         """The supporting rows; none with a precomputed kernel."""
@@ -249,23 +279,11 @@ class SupportModel(Model):
 
 
 class KernelModel(SupportModel):
-    """Weight vectors ``w = sum_k a_k phi(x_k)`` of one or more problems.
-
-    Parameters
-    ----------
-    spec : ModelSpec
-    problems, width : int
-        Number of weight vectors and of features.
-    tail : Tail
-        See `KernelSpace`.
-    kernel : Kernel
-    products : Products
-        What computes its values.
-    """
+    """Weight vectors ``w = sum_k a_k phi(x_k)`` over any number of supporting rows."""
 
     scalars: Annotated[Scalars, Saved()]
     past: Past
-    # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
+    # The ids of the other rows that steps move along (see `PairKernelModel`).
     members: Annotated[
         np.ndarray,
         Array("problems", 2, dtype=np.int64, optional=True, at_least=NOBODY, below="supports"),
@@ -276,46 +294,23 @@ class KernelModel(SupportModel):
 
     loop = staticmethod(learn)
 
-    def __init__(
-        self,
-        spec: ModelSpec,
-        problems: int,
-        width: int,
-        tail: Tail,
-        kernel: Kernel,
-        products: Products,
-    ) -> None:
-        self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
-        self._width = width
-        self.tally = new_tally()
-        self.scalars = blank(Scalars, {"problems": problems})
-        self.past = np.zeros(problems if spec.average else 0, PAST).view(np.recarray)
-        self.scalars.table.next_mark = NEVER  # coefficients tell all, without snapshots of vectors
+    def _new_arrays(self) -> None:
+        problems = self.problems()
+        self.past = np.zeros(problems if self.spec.average else 0, PAST).view(np.recarray)
         self.members = np.empty((0, 2), dtype=np.int64)
         self.next_mark = 1
         self.training: KernelFit | None = None
-        self.unsettled = False
-        self._bounds = self.supports = None
+        self.supports = None
 
     def space(self) -> KernelSpace:
+        computed, counted = (self.kernel, self.products, self.tail), (self.scalars, self.tally)
         return KernelSpace(
-            self.kernel,
-            self.products,
-            self.tail,
-            self.scalars,
-            self.tally,
-            self.past,
-            self.members,
-            self.space_over,
-            type(self).loop,
+            *computed, *counted, self.past, self.members, self.space_over, type(self).loop
         )
 
     def space_over(self, linear: LinearSpace, places: np.ndarray) -> Any:
-        """The space that the loop runs on, given the places of the members."""
+        """The space of the compiled loop, given the places of the members."""
         return linear
-
-    def problems(self) -> int:
-        return self.scalars.table.size
 
     # ------------------------------------------------------------------------------------ learning
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
@@ -324,7 +319,7 @@ class KernelModel(SupportModel):
         return points.with_sample_weight(sample_weight)
 
     def begin_fit(self, rows: Points) -> None:
-        """Rows that are supports already stay so."""
+        """Begin a fit; present supports, which must be among the rows, are kept."""
         self.training = KernelFit(self.space(), rows, 1e6 * self.spec.cache_size)
         self.scalars.table.certifiable = ALL_COEFFICIENTS
         old = self.supports
@@ -334,26 +329,26 @@ class KernelModel(SupportModel):
     def ceiling(self, rows: Any, radius: float) -> float:
         assert self.training is not None
         largest = bounds.radius_of_features(self.training.diagonal.max(), self.tail.offset)
-        return bounds.ceiling(largest, joint=self.verdicts() < self.problems())
+        return bounds.ceiling(largest, joint=self.is_joint)
 
     def end_fit(self) -> None:
-        """Keep the supporting rows, and let go of the others."""
+        """Keep the supporting rows and release the others."""
         training = self.training
         if training is None:
             return
         training.leave()
         if self.kernel.only_in_fit:
-            self.bounds()  # as long as kernel values are there
+            self.bounds()  # while there are kernel values
         used = training.coefs.any(axis=0) | training.averages.any(axis=0)
         kept = self.members >= 0
         numbers = np.union1d(np.flatnonzero(used), self.members[kept])
         self.members[kept] = np.searchsorted(numbers, self.members[kept])
-        supports = self._without_small(self._everyone(training).take(numbers))
+        supports = self._without_small(self._all_rows(training).take(numbers))
         self.supports = supports._replace(points=supports.points.bare())
         self.training, self.kernel = None, self.kernel.forget_rows()
 
     def twin(self) -> KernelModel:
-        """A copy that learns by itself, of a model in the middle of a fit too."""
+        """An independent copy, also in the middle of a fit."""
         training, self.training = self.training, None
         try:
             twin = copy.deepcopy(self, {id(self.spec): self.spec})  # its kernel is the user's
@@ -401,7 +396,7 @@ class KernelModel(SupportModel):
             self.supports = self.supports._replace(marks=marks)
 
     def _exact_enough(self, rows: Points) -> Points:
-        """The same rows; a stream may come to such for which float32 would not do."""
+        """The rows, for which the kernel switches to float64 if float32 is not exact enough."""
         before, self.kernel = self.kernel, self.kernel.exact_enough_for(rows)
         if self.kernel is before:
             return rows
@@ -412,7 +407,7 @@ class KernelModel(SupportModel):
         return self.weighted(self.products.points(self.kernel, rows.X), rows.sample_weight)
 
     def _snapshot_is_due(self) -> bool:
-        """Whenever the number of updates has doubled, as in `spaces.linear_space`."""
+        """True whenever the number of updates has doubled, as in `spaces.linear_space`."""
         if self.updates() < self.next_mark:
             return False
         self.next_mark = 2 * self.updates()
@@ -428,10 +423,10 @@ class KernelModel(SupportModel):
         ahead: Ahead | None,
         following: np.ndarray,
     ) -> Ahead | None:
-        """Learn from rows that have not been seen before, and keep those that brought an update.
+        """Learn from new rows, and keep those that caused an update.
 
-        ``ahead`` is what was computed for these rows already, and what is returned that for the
-        ``following`` ones, if a device can work on it meanwhile.
+        ``ahead`` was computed for these rows in advance; returns the same for the ``following``
+        rows if a device can compute it meanwhile.
         """
         learning, space = order >= 0, self.space()
         order = np.where(learning, order, -1 - order)
@@ -443,13 +438,13 @@ class KernelModel(SupportModel):
         outputs = self._outputs_before(space, old, points, ahead)
         weights = np.zeros((self.problems(), points.size()))
         weights[:, : slots.size] = old.coefs[:, slots]
-        first = old.numbers.size  # the slot of the first new row, if it is kept
+        first = old.numbers.size  # the slot of the first new row that is kept
         ids = np.concatenate([slots, first + np.arange(new.size())])
         rounding = self.products.rounding(self.kernel, points)
         values = between(space.gram(points, points))
         block = Block(space, ids, values, rounding, diagonal, outputs, weights)
         trials = self.trials()
-        own = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))
+        block_targets = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))
         order = np.arange(slots.size, ids.size)
         order = np.where(learning, order, -1 - order)
         coming = None
@@ -457,7 +452,7 @@ class KernelModel(SupportModel):
             next_rows = rows.take(np.where(following >= 0, following, -1 - following))
             sums = space.begin_sums(old.coefs, old.points, next_rows)
             coming = Ahead(next_rows, old.coefs, sums)
-        block.learn(own, order, rule, trace)
+        block.learn(block_targets, order, rule, trace)
 
         averages = old.averages - block.take_closed(old.coefs)
         averages[:, slots] += block.average[:, : slots.size]
@@ -474,7 +469,7 @@ class KernelModel(SupportModel):
         supports = Supports(
             points=old.points.grown_by(points.take(used).bare()),
             numbers=appended(old.numbers, trials + number[used - slots.size]),
-            labels=appended(old.labels, own.labels[used]),
+            labels=appended(old.labels, block_targets.labels[used]),
             diagonal=appended(old.diagonal, diagonal[used]),
             coefs=appended(coefs, weights[:, used]),
             marks=appended(marks, np.zeros((*marks.shape[:2], used.size))),
@@ -487,7 +482,7 @@ class KernelModel(SupportModel):
     def _outputs_before(
         self, space: KernelSpace, old: Supports, points: Points, ahead: Ahead | None
     ) -> np.ndarray:
-        """The outputs of new rows: what was summed up ahead, and the supports that came since."""
+        """The outputs of new rows: the sums computed ahead plus those over supports added since."""
         memory = growable_of(old.coefs)
         if ahead is None or memory is None or memory is not growable_of(ahead.coefs):
             return space.weighted_sums(old.coefs, old.points, points)
@@ -505,7 +500,7 @@ class KernelModel(SupportModel):
         self.supports = self._blank_supports(points)
 
     def _without_small(self, supports: Supports) -> Supports:
-        """Those supports that count."""
+        """The supports whose coefficients are not too small."""
         kept = self._counts(supports.coefs, supports.averages)
         present = self.members >= 0
         kept[self.members[present]] = True
@@ -520,7 +515,7 @@ class KernelModel(SupportModel):
         return large.any(axis=0) | averages.any(axis=0)
 
     def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
-        """Compute the squared norms anew, given the outputs of all supports."""
+        """Recompute the squared norms, given the outputs of all supports."""
         scalars = self.scalars.table
         with np.errstate(over="ignore", invalid="ignore"):  # of weights that diverged
             scalars.norm2 = scalars.scale**2 * (coefs * outputs).sum(axis=1)
@@ -559,9 +554,9 @@ class KernelModel(SupportModel):
         return convex_combinations.measured(leads, lengths, self.scalars)
 
     def over_training_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights and outputs to predict by, of all training rows, and the squared lengths of w.
+        """Predicting weights and outputs of all training rows, and squared lengths of w.
 
-        These are without the coordinate of the intercept.
+        The lengths exclude the coordinate of the intercept.
         """
         training, space = self.training, self.space()
         assert training is not None
@@ -569,7 +564,7 @@ class KernelModel(SupportModel):
         outputs = self.products.host(training.outputs)
         self.sum_up(training.coefs, outputs)
         shift, largest = self.shift, float(training.diagonal.max())
-        # An intercept that is much larger than all else would take their digits: by itself, then.
+        # A very large intercept would cost digits of the other terms, so it is summed separately.
         is_apart = shift > LARGEST_SHARE * (largest - shift)
         if self.spec.average or self.spec.smallest or is_apart:
             weights = self._averaged(training.coefs, training.averages)
@@ -590,14 +585,11 @@ class KernelModel(SupportModel):
         return weights, outputs, np.where(no_kernel, np.nan, np.maximum(squares, 0.0))
 
     def _together(self, squares: np.ndarray) -> np.ndarray:
-        """The squared lengths that margins are measured by."""
+        """The squared lengths by which margins are divided."""
         return squares
 
-    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return smallest_margins(outputs, labels)
-
     def bounds(self) -> np.ndarray:
-        """From all coefficients, and from those of at least the last half of the updates."""
+        """The better of two bounds: by all coefficients, or by those since a snapshot."""
         if self._bounds is None:
             supports = self._used()
             proved = np.minimum(
@@ -610,42 +602,31 @@ class KernelModel(SupportModel):
         return self._bounds
 
     def _bounds_from(self, coefs: np.ndarray, supports: Supports) -> np.ndarray:
-        own = is_own(supports.labels, self.problems())
-        mixture, proved = convex_combinations.hull_mixture(coefs, own, self._has_intercept())
+        is_positive = are_positive(supports.labels, self.problems())
+        intercept = self.tail.offset > 0.0 or self.spec.has_pairs()
+        mixture, proved = convex_combinations.hull_mixture(coefs, is_positive, intercept)
         return convex_combinations.mixture_bounds(self._quadratic(mixture, supports), proved)
 
-    def _has_intercept(self) -> bool:
-        return self.tail.offset > 0.0
-
     def _used(self) -> Supports:
-        """The supports, also in the middle of a fit."""
+        """The rows with nonzero coefficients, also in the middle of a fit."""
         training = self.training
         if training is None:
             assert self.supports is not None
             return self.supports
         training.take_over_coefficients()
-        return self._everyone(training).take(np.flatnonzero(training.coefs.any(axis=0)))
+        return self._all_rows(training).take(np.flatnonzero(training.coefs.any(axis=0)))
 
-    def _everyone(self, training: KernelFit) -> Supports:
-        """All rows of a fit, as if they were supports."""
-        return Supports(
-            training.points,
-            np.arange(training.points.size()),
-            training.labels,
-            training.diagonal,
-            training.coefs,
-            training.marks,
-            training.averages,
-        )
+    def _all_rows(self, training: KernelFit) -> Supports:
+        """All rows of a fit as supports."""
+        numbers, vectors = np.arange(training.points.size()), (training.coefs, training.marks)
+        rows = training.points, numbers, training.labels, training.diagonal
+        return Supports(*rows, *vectors, training.averages)
 
     def _quadratic(self, weights: np.ndarray, supports: Supports) -> np.ndarray:
-        """At least the squared lengths of sums of the supports, without the intercept."""
+        """Upper bounds on the squared lengths of sums of supports, without the intercept."""
         diagonal = bounds.without_intercept(supports.diagonal, self.tail.offset)
         ridges = self.space().ridges(supports.points)
         return self.products.quadratic(self.kernel, weights, supports.points, diagonal, ridges)
-
-    def updates(self) -> int:
-        return int(self.scalars.table.updates.sum())
 
     def is_finite(self) -> bool:
         numbers = [self.scalars.table.norm2]
@@ -658,18 +639,10 @@ class PairKernelModel(KernelModel):
 
     bias: Annotated[np.ndarray, Array("problems")]
 
-    def __init__(
-        self,
-        spec: ModelSpec,
-        problems: int,
-        width: int,
-        tail: Tail,
-        kernel: Kernel,
-        products: Products,
-    ) -> None:
-        super().__init__(spec, problems, width, tail._replace(offset=0.0), kernel, products)
-        self.bias = np.zeros(problems)
-        self.members = np.full((problems, 2), NOBODY)
+    def _new_arrays(self) -> None:
+        super()._new_arrays()
+        self.bias = np.zeros(self.problems())
+        self.members = np.full((self.problems(), 2), NOBODY)
 
     def space_over(self, linear: LinearSpace, places: np.ndarray) -> PairSpace:
         sizes = dict(zip(("problems", "coordinates"), linear.weights.shape, strict=True))
@@ -693,24 +666,15 @@ class PairKernelModel(KernelModel):
     def free_intercepts(self) -> np.ndarray:
         return self.bias.copy()
 
-    def _has_intercept(self) -> bool:
-        return True
-
 
 class JointKernelModel(KernelModel):
-    """Weights of several classes that are learned together; see `JointSpace`."""
+    """Weights of several classes that are learned jointly; see `JointSpace`."""
 
+    is_joint = True
     loop = staticmethod(learn_jointly)
 
     def space_over(self, linear: LinearSpace, places: np.ndarray) -> Any:
         return new_joint_space(linear, self.spec)
-
-    def _costs(self) -> np.ndarray:
-        """Of each class over its rivals; empty if all are 1."""
-        return np.array(self.spec.costs or ())
-
-    def verdicts(self) -> int:
-        return 1
 
     def scales(self) -> np.ndarray:
         return self.scalars.table.scale[:1, None]
@@ -723,18 +687,12 @@ class JointKernelModel(KernelModel):
     def _together(self, squares: np.ndarray) -> np.ndarray:
         return squares.sum(keepdims=True)
 
-    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return np.array([joint_bounds.joint_leads(outputs, labels, self._costs())])
-
     def _bounds_from(self, coefs: np.ndarray, supports: Supports) -> np.ndarray:
         mixture = joint_bounds.joint_mixture(coefs, supports.labels)
         squares, offset = self._quadratic(mixture, supports).sum(), self.tail.offset
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
         given = mixture, supports.labels, squares, radius, self._costs(), offset > 0.0
         return np.array([joint_bounds.mixture_bound(*given)])
-
-    def updates(self) -> int:
-        return int(self.scalars.table.updates[0])
 
     def ceiling(self, rows: Any, radius: float) -> float:
         return super().ceiling(rows, radius) / joint_bounds.of_rivals(self._costs()).min()

@@ -62,6 +62,7 @@ from maxmargin.models.newton_solver import (
     STEPS_PER_ROUND,
 )
 from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.gram import compress
 from maxmargin.spaces.problem_scalars import ROUNDING
 
 # Rows of the samples, the first at least so many times fewer than all; when they are done with.
@@ -71,6 +72,9 @@ SAMPLE_RATIO, SAMPLE_STEPS = 0.9, 8
 WIDEST_MU = 20.0
 # Samples use lines of all rows where memory is there for that share of them.
 SHARED = 0.5
+# In so many steps after rows were added, those without coefficients whose slack is no larger than
+# that are left out of systems: most would leave the active set again, and lines are expensive.
+YOUNG, NEARLY = 2, 0.2
 # Where that share of the active rows has no coefficients yet, passes of dual ascent come first.
 LOOSE, PASSES = 0.05, 3
 # Conjugate gradients stop when the residual is that much smaller, or after so many.
@@ -81,6 +85,8 @@ LEAST_NARROW_TOL = 3e-4
 LEAST_NARROW_PENALTY = 0.01
 # How much rounding to float32 changes a value, relatively; a little more than 2**-24.
 NARROW = 6.0e-8
+# So many arrays of a number for each row and problem exist beside the lines.
+ARRAYS = 20
 # With so many rows at most one thread multiplies: see `models.newton_solver`.
 ONE_THREAD = 4096
 
@@ -196,6 +202,7 @@ class KernelNewton:
     signs, goals, slack : of these rows
     coefs, outputs, bias : where the problems are
     penalty, limit : mu, and the slack from which losses grow linearly
+    young : steps since rows were added
     lower : did the last full step lower the objective?
     age, mass : steps since outputs were computed as such, and the largest sum of coefficients
     is_narrow : are lines in float32?
@@ -228,9 +235,13 @@ class KernelNewton:
             self.full_penalty, self.limit = WIDEST_MU * task.penalty, 0.5 * WIDEST_MU
 
     def _choose_sharing(self) -> None:
-        line = (4.0 if self.is_narrow else 8.0) * self.task.signs.shape[0]
-        whole = line * self.task.signs.shape[0]
-        self.shares_lines = KEPT * self.task.cache_bytes >= SHARED * whole
+        whole = (4.0 if self.is_narrow else 8.0) * self.task.signs.shape[0] ** 2
+        self.shares_lines = KEPT * self._memory(0.0) >= SHARED * whole
+
+    def _memory(self, copied: float) -> float:
+        """Bytes for kernel values: what copies of rows and other arrays leave of the cache size."""
+        others = copied + 8.0 * ARRAYS * self.task.signs.size
+        return max(self.task.cache_bytes - others, 0.5 * self.task.cache_bytes)
 
     def run(self, advance: Callable[..., None]) -> KernelSolution:
         self.start()
@@ -286,7 +297,7 @@ class KernelNewton:
         if sample is not None:
             counts = np.zeros_like(counts)
             counts[sample] = task.sample_weight[sample]
-        self.total_weight = float(counts.sum())
+        self.total_weight, self.young = float(counts.sum()), 0
         if self.shares_lines and self.lines is not None:
             self.rest, self.counts = here(counts > 0.0)[:, None], here(counts)[:, None]
             return
@@ -295,7 +306,9 @@ class KernelNewton:
         counts, points = counts[self.numbers], task.points
         points = points.take(sample) if apart else points
         dtype = np.float32 if self.is_narrow else np.float64
-        self.lines = Lines(task.kernel, points, self.products, task.cache_bytes, dtype)
+        memory = self._memory(points.nbytes() if apart else 0.0)
+        self.lines = None  # frees the lines of the last sample
+        self.lines = Lines(task.kernel, points, self.products, memory, dtype)
         self.signs = here(np.ascontiguousarray(task.signs[self.numbers]))
         self.rest, self.counts = here(counts > 0.0)[:, None], here(counts)[:, None]
         self.goals = self.xp.ones(self.signs.shape)
@@ -357,6 +370,9 @@ class KernelNewton:
             aims = aims - self._summed(after)
         fixed = self._host(after.sum(axis=0))
         chosen = self._host(between)
+        if self.young < YOUNG and self.limit == np.inf and self.products.keeps_lines:
+            chosen = chosen & ((self.coefs[:, columns] != 0.0) | (slack > NEARLY))
+        self.young += 1
         self.lines.keep(np.flatnonzero(chosen.any(axis=1)))
         ridges = self.penalty / task.sample_weight[self.numbers].clip(min=1e-300)
         groups: dict[bytes, list[int]] = {}
@@ -461,7 +477,11 @@ class KernelNewton:
         given = matrix, signs, goals, ridges[active], intercept, PASSES
         newton_passes.ascend_by_matrix(*given, alphas, outputs)
         kept = np.flatnonzero(alphas)
-        return active[kept], self.products.picked(matrix, kept, kept)
+        if not kept.size:  # rounding leaves none of them a coefficient
+            return active, matrix
+        flat = matrix.reshape(-1)
+        compress(matrix, kept, flat)
+        return active[kept], flat[: kept.size**2].reshape(kept.size, kept.size)
 
     def _gradients(self, active: np.ndarray, ridges: Any, sides: Any) -> Any:
         """The solution of a system by conjugate gradients, all sides together."""
@@ -493,17 +513,16 @@ class KernelNewton:
         # Coefficients that are no point of the dual are left out there.
         left_out, count = after - signs * alphas, signs.shape[1]
         measures = self.is_narrow and self.share == 1.0
-        parts = [after, abs(after)] if measures else [after]
+        parts = [xp.maximum(after, 0.0), xp.minimum(after, 0.0)] if measures else [after]
         if bool(left_out.any()):
             parts.append(left_out)
         sums = self._summed(xp.concatenate(parts, axis=1))
-        inner = of_alphas = sums[:, :count]
-        if len(parts) > 1 + measures:
-            of_alphas = inner - sums[:, -count:]
-        mass = self._host(abs(after).sum(axis=0))
+        inner, mass = sums[:, :count], self._host(abs(after).sum(axis=0))
         reach = self._coarse_reach(mass)
         if measures:
-            reach = self._reach(abs(after), sums[:, count : 2 * count])
+            positive, negative = inner, sums[:, count : 2 * count]
+            inner, reach = positive + negative, self._reach(abs(after), positive - negative)
+        of_alphas = inner - sums[:, -count:] if len(parts) > 1 + measures else inner
         self._prove(signs, alphas, of_alphas, abs(left_out).sum(axis=0), reach[1])
         outputs = inner + here(bias)
         before, coefs = self.outputs[:, columns], self.coefs[:, columns]

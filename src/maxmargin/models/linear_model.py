@@ -13,7 +13,7 @@ from maxmargin.certificates import bounds, geometric_margins
 from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core import array_fields
-from maxmargin.core.array_fields import Saved, blank
+from maxmargin.core.array_fields import NEVER, Saved, blank
 from maxmargin.core.loop import learn, maintain, present
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
@@ -29,6 +29,7 @@ from maxmargin.spaces.certificate_vectors import (
     mean_weights,
     remember,
 )
+from maxmargin.spaces.diagonal_space import AdaptiveRates, Confidence, DiagonalSpace, Leader
 from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import ELSEWHERE, FOREIGN, NOBODY, PairSpace
@@ -38,9 +39,14 @@ from maxmargin.spaces.problem_scalars import AWAITING, SINCE_SNAPSHOT
 
 Rows = DenseRows | SparseRows
 
-# Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
-# which needs none, serves instead.
+# With more weights, only the imbalance bound is computed, which needs no certificate vectors.
 MOST_WITNESSED_WEIGHTS = 2**24
+# Statistics that are kept for each column.
+METRICS: dict[str, Any] = {
+    "confidence": Confidence,
+    "adaptive rates": AdaptiveRates,
+    "leader": Leader,
+}
 
 
 def as_rows(X: Any, tail: Any) -> Rows:
@@ -60,11 +66,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 class LinearModel(Model):
     """Weights whose intercept, if any, is the weight of one more coordinate.
 
-    Parameters
-    ----------
-    spec, tail, p : see `Model`
-    problems, width : number of weight vectors and of features
-    private : number of rows with a private coordinate that is recorded (0: none)
+    ``private`` is the number of rows with a private coordinate that is stored.
     """
 
     p: Annotated[float, Saved(at_least=1.0)]
@@ -72,9 +74,7 @@ class LinearModel(Model):
 
     loop = staticmethod(learn)
     learns_rows_in_place = True
-    is_joint = False
-    # Do weights move along the row itself?
-    steps_along_rows: ClassVar[bool] = True
+    steps_along_rows: ClassVar[bool] = True  # weights move along the row itself
 
     def __init__(
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
@@ -97,24 +97,28 @@ class LinearModel(Model):
             width=width,
             witness=blank(Witness, sizes, off=off, split=split),
         )
+        self._allocate(sizes)
+
+    def _allocate(self, sizes: dict[str, int]) -> None:
+        """Allocate the arrays that a subclass has beside the linear ones."""
 
     @property
     def space(self) -> Any:
-        """What the loop runs on."""
+        """The space of the compiled loop."""
         return self.linear
 
     @property
     def scored_by(self) -> Any:
-        """What gives the outputs to predict by, of the space or a part of it."""
+        """The part of the space that computes outputs to predict by."""
         return self.space
 
     def view(self) -> Any:
-        """What gives the outputs to predict by, one row at a time, by its method `output`.
+        """The space, reduced to the arrays that its method `output` needs to predict one row.
 
-        Each array takes time to hand over to machine code, so it has no more than that needs.
+        Passing an array to machine code takes time.
         """
-        seen, average = self.linear.witness, self.spec.average
-        kept = MeanWitness(seen.average, seen.past) if average else ()
+        witness, average = self.linear.witness, self.spec.average
+        kept = MeanWitness(witness.average, witness.past) if average else ()
         linear = self.linear._replace(witness=kept)
         space = self.scored_by
         space = linear if space is self.linear else space._replace(linear=linear)
@@ -142,10 +146,10 @@ class LinearModel(Model):
         self.in_fit = False
 
     def begin_rows(self) -> None:
-        """Rows are numbered anew from here on."""
+        """Forget row numbers: later rows are numbered from 0 again."""
 
     def keeps_row_numbers(self) -> bool:
-        """Does it refer to rows by their numbers?"""
+        """True if the model refers to rows by their numbers."""
         return False
 
     def twin(self) -> LinearModel:
@@ -158,12 +162,12 @@ class LinearModel(Model):
         return model
 
     def forget_bounds(self, which: Any = slice(None)) -> None:
-        """Count only coefficients to come: the rows behind the old ones are gone."""
+        """Let bounds use only later coefficients, because the rows of earlier ones are gone."""
         scalars = self.linear.scalars.table
-        due: np.ndarray = scalars.next_mark.copy()
+        next_mark: np.ndarray = scalars.next_mark.copy()
         scalars.next_mark[which] = scalars.updates[which]
         self._take_snapshots(np.flatnonzero(scalars.updates >= scalars.next_mark))
-        scalars.next_mark[:] = due
+        scalars.next_mark[:] = next_mark
         scalars.bound[which] = np.inf
         scalars.certifiable[which] = np.minimum(scalars.certifiable[which], SINCE_SNAPSHOT)
 
@@ -180,7 +184,7 @@ class LinearModel(Model):
         return 1 if self.is_joint else self.problems()
 
     def part(self, which: slice) -> LinearModel:
-        """A model of some problems alone, over the same memory, with counts of its own."""
+        """A model of some problems, over the same memory but with its own counts."""
         model = array_fields.of_problems(self, which)
         model.tally = new_tally()
         return model
@@ -213,29 +217,29 @@ class LinearModel(Model):
         return tracing(places, self.problems(), self.spec.average)
 
     def maintain(self, space: Any) -> None:
-        """What the loop asks for when it is due: see `core.loop.maintain`, and snapshots."""
+        """Fold scales (`core.loop.maintain`) and take snapshots, when the loop asks for it."""
         scalars = self.linear.scalars.table
         limit, scales = self.linear.geometry.scale_limit(), np.abs(scalars.scale)
-        if not ((1.0 / limit <= scales) & (scales <= limit)).all():  # else it is not compiled
+        if not ((1.0 / limit <= scales) & (scales <= limit)).all():  # avoids compiling it
             maintain(space)
-        due = np.flatnonzero(scalars.updates >= scalars.next_mark)
-        if due.size:
-            scalars.bound[due] = bounds.hull_bounds(self._hull(), due)
-            self._take_snapshots(due)
+        problems = np.flatnonzero(scalars.updates >= scalars.next_mark)
+        if problems.size:
+            scalars.bound[problems] = bounds.hull_bounds(self.hull(), problems)
+            self._take_snapshots(problems)
 
-    def _take_snapshots(self, due: np.ndarray) -> None:
+    def _take_snapshots(self, problems: np.ndarray) -> None:
         linear, witness = self.linear, self.linear.witness
         vectors = linear.weights, witness.share, witness.mark, witness.mark_share
-        remember(*vectors, linear.scalars.table, due)
+        remember(*vectors, linear.scalars.table, problems)
 
     # ----------------------------------------------------------------------------- what was learned
     def weights(self) -> np.ndarray:
-        """Of the features, the intercept's coordinate, and the private ones."""
+        """The weights of features, the intercept's coordinate, and private coordinates."""
         vectors = self.linear.weights if self.p == 2.0 else self.linear.geometry.dual()
         return self._averaged(vectors, self.linear.scalars.table.scale)
 
     def _averaged(self, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """The weights under these scales, or their mean over all trials if that is what counts."""
+        """The scaled weights, or their mean over all trials if the model averages."""
         if not self.spec.average or self.trials() == 0:
             return weights * scales[:, None]
         witness = self.linear.witness
@@ -248,11 +252,11 @@ class LinearModel(Model):
         return self.tail.offset * self.weights()[:, self.linear.width]
 
     def free_intercepts(self) -> np.ndarray:
-        """Intercepts that are not the weight of a coordinate."""
+        """Intercepts that are not weights of a coordinate."""
         return np.zeros(self.linear.scalars.table.size)
 
     def outputs(self, X: Any) -> np.ndarray:
-        coefficients = self.coefficients()[:, : X.shape[1]]  # there may be unused columns
+        coefficients = self.coefficients()[:, : X.shape[1]]  # without spare columns
         return safe_sparse_dot(X, coefficients.T, dense_output=True) + self.intercepts()
 
     def formula(self, features: int) -> Planes:
@@ -265,16 +269,14 @@ class LinearModel(Model):
         return geometric_margins(lowest, weights, self.linear.width, self.p)
 
     def bounds(self) -> np.ndarray:
-        return bounds.hull_bounds(self._hull())
+        return bounds.hull_bounds(self.hull())
 
     def evidence(self, features: int) -> list[Evidence]:
-        intercept, private = self._has_intercept(), self.tail.private
-        return evidence_of(self._hull(), features, intercept, private)
+        intercept = self.tail.offset > 0.0 or self.spec.has_pairs()
+        return evidence_of(self.hull(), features, intercept, self.tail.private)
 
-    def _has_intercept(self) -> bool:
-        return self.tail.offset > 0.0
-
-    def _hull(self) -> Hull:
+    def hull(self) -> Hull:
+        """The sums behind the bounds."""
         linear, witness = self.linear, self.linear.witness
         largest_xx, offset = float(self.tally.largest_xx[0]), self.tail.offset
         return Hull(
@@ -291,12 +293,13 @@ class LinearModel(Model):
 
     def ceiling(self, rows: Any, radius: float) -> float:
         private = self.tail.private / np.sqrt(np.min(getattr(rows.tail, "sample_weight", 1.0)))
-        # Below p = 2 the p-norm is larger than the Euclidean one, by at most this factor.
+        # Below p = 2 the p-norm exceeds the Euclidean one by at most this factor.
         factor = (self.width() + 1) ** max(0.0, 1.0 / self.p - 0.5)
         return bounds.ceiling(factor * float(np.hypot(radius, private)), joint=self.is_joint)
 
     def updates(self) -> int:
-        return int(self.linear.scalars.table.updates.sum())
+        updates = self.linear.scalars.table.updates
+        return int(updates[0] if self.is_joint else updates.sum())
 
     def is_finite(self) -> bool:
         numbers = self.linear.scalars.table.norm2, self.linear.weights
@@ -310,11 +313,7 @@ class PairModel(LinearModel):
 
     steps_along_rows: ClassVar[bool] = False
 
-    def __init__(
-        self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
-    ) -> None:
-        super().__init__(spec, problems, width, private, tail._replace(offset=0.0), p)
-        sizes = {"problems": problems, "coordinates": width + 1 + private}
+    def _allocate(self, sizes: dict[str, int]) -> None:
         self.pair = blank(PairSpace, sizes, linear=self.linear)
 
     @property
@@ -336,15 +335,15 @@ class PairModel(LinearModel):
         return model
 
     def await_own_members(self) -> None:
-        """Count only coefficients behind the last step along a member that is foreign."""
+        """Let bounds use only coefficients after the last step along a foreign member."""
         foreign = (self.pair.numbers == FOREIGN).any(axis=1)
         certifiable = self.linear.scalars.table.certifiable
         np.minimum(certifiable, AWAITING, out=certifiable, where=foreign)
 
     def maintain(self, space: Any) -> None:
         super().maintain(space)
-        scalars, ours = self.linear.scalars.table, (self.pair.numbers != FOREIGN).all(axis=1)
-        if (ready := ours & (scalars.certifiable == AWAITING)).any():
+        scalars, is_known = self.linear.scalars.table, (self.pair.numbers != FOREIGN).all(axis=1)
+        if (ready := is_known & (scalars.certifiable == AWAITING)).any():
             scalars.certifiable[ready] = SINCE_SNAPSHOT
             self.forget_bounds(ready)
 
@@ -360,8 +359,31 @@ class PairModel(LinearModel):
     def free_intercepts(self) -> np.ndarray:
         return self.pair.bias
 
-    def _has_intercept(self) -> bool:
-        return True
+
+class DiagonalModel(LinearModel):
+    """Weights that move along ``Sigma x``, for the diagonal matrix of a `DiagonalSpace`.
+
+    They are no sums of rows, so margins are bounded only by the norms of the rows.
+    """
+
+    diagonal: Annotated[DiagonalSpace, Saved()]
+
+    steps_along_rows: ClassVar[bool] = False
+
+    def _allocate(self, sizes: dict[str, int]) -> None:
+        table, spec = self.linear.scalars.table, self.spec
+        table.certifiable, table.next_mark = 0.0, NEVER
+        parameters: Any = {"follows": spec.scaling == "columns", **dict(spec.regularization)}
+        metric = blank(METRICS[spec.metric or ""], sizes, **parameters)
+        self.diagonal = blank(DiagonalSpace, sizes, linear=self.linear, metric=metric)
+
+    @property
+    def space(self) -> Any:
+        return self.diagonal
+
+    @property
+    def scored_by(self) -> Any:
+        return self.linear
 
 
 def weighted_tail(model: Any, sample_weight: np.ndarray) -> WeightedTail:
@@ -380,10 +402,10 @@ def weighted_tail(model: Any, sample_weight: np.ndarray) -> WeightedTail:
 
 
 def apart_from_rows(model: Any, apart: Any) -> Any:
-    """``apart``, a model without private coordinates, with the bounds of the other one."""
+    """``apart``, a model without private coordinates, with the bounds of ``model``."""
     proved = model.bounds()
     apart.linear.scalars.table.bound[: proved.size] = proved
-    if model.spec.has_pairs():  # the coordinate of another row may be longer than those of members
+    if model.spec.has_pairs():  # private coordinates of members may be shorter than of other rows
         apart.pair.numbers[:] = NOBODY
         for array in (apart.pair.members, apart.pair.squares, apart.pair.private):
             array[:] = 0.0

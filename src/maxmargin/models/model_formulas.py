@@ -1,4 +1,4 @@
-"""What models compute of a row, in plain arrays: for those who compute it elsewhere."""
+"""The formulas of models' outputs as plain arrays, for export."""
 
 from __future__ import annotations
 
@@ -12,98 +12,61 @@ from maxmargin.kernels.points import Points
 
 
 class Planes(NamedTuple):
-    """``w.x + b`` for each problem.
+    """``w.x + b`` for each problem."""
 
-    Attributes
-    ----------
-    weights : array of shape (problems, features)
-    intercepts : array of shape (problems,)
-    """
-
-    weights: np.ndarray
+    weights: np.ndarray  # (problems, features)
     intercepts: np.ndarray
 
 
 class KernelSums(NamedTuple):
-    """``sum_k a_k K(x_k, x) + b`` for each problem.
+    """``sum_k a_k K(x_k, x) + b`` for each problem."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        With the numbers that its parameters have come to, and the point that distances are
-        measured from, if any.
-    supports : array or CSR matrix of shape (supports, features)
-    coefficients : array of shape (problems, supports)
-    intercepts : array of shape (problems,)
-    """
-
-    kernel: Kernel
-    supports: Any
-    coefficients: np.ndarray
+    kernel: Kernel  # with its parameters resolved to numbers, and its center, if any
+    supports: Any  # array or CSR matrix (supports, features)
+    coefficients: np.ndarray  # (problems, supports)
     intercepts: np.ndarray
 
 
 class Votes(NamedTuple):
-    """The weight of the experts who predict a class, less that of the others, for each problem.
+    """For each problem, the weight of the experts who predict its class minus that of the others.
 
-    An expert predicts the class of its highest output, or by the sign of one if there are two.
-
-    Attributes
-    ----------
-    groups : formulas of outputs, each of all problems of its first expert, then of the next
-    weights : array of shape (experts,)
-    problems : outputs of each expert
-    classes : the first so many problems are of classes that can be predicted; a single problem is
-        that of class 1 of two
+    An expert predicts the class of its highest output, or by the sign of its only output.
     """
 
-    groups: Sequence[Any]
-    weights: np.ndarray
-    problems: int
-    classes: int
+    groups: Sequence[Any]  # formulas of outputs, each expert by expert
+    weights: np.ndarray  # (experts,)
+    problems: int  # outputs of each expert
+    classes: int  # number of problems whose classes can be predicted; 2 for a single problem
 
 
 class MixedPlanes(NamedTuple):
     """The log-odds of a mixture of experts, for each problem.
 
-    With angles there are more features behind those of the row x, ``cos(x.angles)`` and then
-    ``sin(x.angles)``. With the outputs ``f_e = w_e.x + b_e`` of the experts, those of ``sum_e
-    share_e p_e`` for ``p_e = sigmoid(slope_e f_e + offset_e)``, where the argument is between
-    -`LARGEST_ODDS` and `LARGEST_ODDS` of `maxmargin.core.experts`.
-
-    Attributes
-    ----------
-    weights : array of shape (problems, experts, features)
-    intercepts, slopes, offsets, shares : arrays of shape (problems, experts)
-    angles : array of shape (features of the row, angles), or None
+    They are the log-odds of ``sum_e share_e p_e`` for ``p_e = sigmoid(slope_e f_e + offset_e)``,
+    with outputs ``f_e = w_e.x + b_e`` and the argument clipped to between -`LARGEST_ODDS` and
+    `LARGEST_ODDS` of `maxmargin.core.experts`. With ``angles``, the features ``cos(x.angles)`` and
+    then ``sin(x.angles)`` are appended to the row.
     """
 
-    weights: np.ndarray
-    intercepts: np.ndarray
+    weights: np.ndarray  # (problems, experts, features)
+    intercepts: np.ndarray  # (problems, experts), as are the next three
     slopes: np.ndarray
     offsets: np.ndarray
     shares: np.ndarray
-    angles: np.ndarray | None = None
+    angles: np.ndarray | None = None  # (features of the row, angles)
 
 
 class Densities(NamedTuple):
-    """Logarithms of the density of each class, by Gaussian components.
+    """The log-density of each class, a mixture of Gaussians.
 
     ``log sum_k exp(level_k - sum_j (x_j - mean_kj)**2 / variance_kj / 2)`` over the components of
-    the class; of two classes, only the difference of the second and the first.
-
-    Attributes
-    ----------
-    means, variances : arrays of shape (components, features)
-    levels : logarithms of the weighted densities of components at their means
-    owners : the number of the class of each
-    classes : int
+    the class; for two classes, only the difference of the second and the first.
     """
 
-    means: np.ndarray
-    variances: np.ndarray
-    levels: np.ndarray
-    owners: np.ndarray
+    means: np.ndarray  # (components, features)
+    variances: np.ndarray  # (components, features)
+    levels: np.ndarray  # log of the weighted density of each component at its mean
+    owners: np.ndarray  # class code of each component
     classes: int
 
 
@@ -113,13 +76,13 @@ Formula = Planes | KernelSums | Votes | MixedPlanes | Densities
 def kernel_formula(
     kernel: Kernel, points: Points, coefs: np.ndarray, intercepts: np.ndarray, width: int
 ) -> Planes | KernelSums:
-    """Sums over these points; planes where rows are kernel values, or as good as weights."""
+    """The formula of a kernel expansion; planes if the kernel is linear or precomputed."""
     if not points.size():
         return Planes(np.zeros((coefs.shape[0], width)), intercepts)
     if kernel.is_linear:
         return Planes(np.asarray(coefs @ points.X), intercepts)
     if kernel.only_in_fit:
         weights = np.zeros((coefs.shape[0], width))
-        np.add.at(weights.T, points.X, coefs.T)  # the same row may support several problems
+        np.add.at(weights.T, points.X, coefs.T)  # a row may support several problems
         return Planes(weights, intercepts)
     return KernelSums(kernel, points.X, coefs, intercepts)

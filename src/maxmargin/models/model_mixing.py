@@ -1,9 +1,9 @@
-"""The mean of models that went on from one model, each from rows of its own.
+"""The mean of models that continued one model, each with its own rows.
 
-With shares ``a_k`` that add up to 1 the mean of ``w_k = sum_i c_ki y_i x_i`` has the coefficients
-``sum_k a_k c_ki``, none of them negative if no ``c_ki`` is. So vectors and masses behind a bound
-are means as well. Squares in private coordinates, which only their sums are known of, are at most
-the mean of the squares, for squares are convex. A bound that was proved from some of the rows holds
+With shares ``a_k`` that sum to 1, the mean of ``w_k = sum_i c_ki y_i x_i`` has the coefficients
+``sum_k a_k c_ki``, which are not negative if no ``c_ki`` is. So the vectors and masses behind a
+bound are means as well. Of private coordinates only sums of squares are known; squares are convex,
+so those of the mean are at most the mean of the squares. A bound proved from some of the rows holds
 for all of them.
 """
 
@@ -17,30 +17,30 @@ import numpy as np
 
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.models.base import Model
-from maxmargin.models.diagonal_model import DiagonalModel
 from maxmargin.models.joint_model import JointModel
-from maxmargin.models.linear_model import LinearModel, PairModel
+from maxmargin.models.linear_model import DiagonalModel, LinearModel, PairModel
+from maxmargin.spaces.linear_space import LinearSpace
 
-# By what power of the scale they are multiplied.
+# Masses and sums of squares, by the power of the scale that multiplies them.
 MASSES = {"positive": 1, "negative": 1, "hidden_positive": 2, "hidden_negative": 2}
 
 
 @Compiled
 def fold_all(space):  # type: ignore[no-untyped-def]
-    """Let all that follows the weights of a `LinearSpace` follow from them anew."""
+    """Recompute all that depends on the weights of a `LinearSpace`."""
     for c in range(space.problems()):
         space.fold_lines(c, c, c + 1, 1.0)
 
 
 @Compiled
 def fold_together(space):  # type: ignore[no-untyped-def]
-    """The same for classes that are learned together."""
+    """`fold_all` for classes that are learned jointly."""
     space.fold_lines(0, 0, space.weights.shape[0], 1.0)
 
 
 @singledispatch
 def mixture(model: Model, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> Any:
-    """The mean of models that went on from ``before``, ``model`` the first of them."""
+    """The mean of ``parts``, which continued ``before``; ``model`` is the first of them."""
     raise ValueError(
         "There is no mean of models whose weights are those of rows, or of several learners."
     )
@@ -66,7 +66,7 @@ def _of_columns(model: DiagonalModel, parts: Any, shares: np.ndarray, before: An
 def _of_vectors(model: LinearModel, parts: Any, shares: np.ndarray, before: Any = None) -> Any:
     mean = model.twin()
     mix(mean, parts, shares, before)
-    # Bound the margin by what is known, and begin a snapshot: see `certificates.bounds`.
+    # Compute the bound, and take a snapshot: see `certificates.bounds`.
     mean.linear.scalars.table.next_mark = 0
     mean.maintain(mean.space)
     return mean
@@ -76,71 +76,73 @@ def _of_vectors(model: LinearModel, parts: Any, shares: np.ndarray, before: Any 
 def _of_classes(model: JointModel, parts: Any, shares: np.ndarray, before: Any = None) -> Any:
     mean: Any = model.twin()
     mix(mean, parts, shares, before)
-    # The bound rests on the sums since the last snapshot, too: the next one waits for a step.
+    # The bound also uses the sums since the last snapshot, so the next one waits for a step.
     table = mean.linear.scalars.table
     table.next_mark[0] = table.updates[0] + 1
     return mean
 
 
 def mix(model: Any, parts: Sequence[Any], shares: np.ndarray, before: Any) -> None:
-    """Make a linear model, a twin of one of the parts, their mean; counts go on from ``before``."""
-    linear, spaces = model.linear, [part.linear for part in parts]
-    tables = [space.scalars.table for space in spaces]
+    """Turn a linear model, a copy of one of the parts, into their mean; see `mixture`."""
     scales = [_scales(part) for part in parts]
     means = [part.weights() for part in parts] if model.spec.average else []
-    amounts = [share * each for share, each in zip(shares, scales, strict=True)]
+    _mix_vectors(
+        model.linear, parts, [by * share for by, share in zip(scales, shares, strict=True)]
+    )
+    _mix_scalars(model.linear.scalars.table, parts, shares, scales, before)
+    for name in ("trials", "mistakes"):
+        start = 0 if before is None else before.tally[name][0]
+        model.tally[name] = start + sum(int(part.tally[name][0] - start) for part in parts)
+    model.tally.largest_xx = max(float(part.tally.largest_xx[0]) for part in parts)
+    if means:
+        witness, trials = model.linear.witness, model.trials()
+        pairs = zip(shares, means, strict=True)
+        witness.average[:] = -trials * np.sum([share * each for share, each in pairs], axis=0)
+        witness.past.scales, witness.past.trial = 0.0, trials
+    (fold_together if model.is_joint else fold_all)(model.linear)
 
+
+def _scales(part: Any) -> np.ndarray:
+    """The scale of each line of weights."""
+    scales = part.linear.scalars.table.scale
+    return np.full_like(scales, scales[0]) if part.is_joint else scales.copy()
+
+
+def _mix_vectors(linear: LinearSpace, parts: Sequence[Any], amounts: list[np.ndarray]) -> None:
     def mean(arrays: list[np.ndarray]) -> np.ndarray:
         if arrays[0].shape[0] == 0:
             return arrays[0]
         pairs = zip(amounts, arrays, strict=True)
         return np.sum([by[: len(array), None] * array for by, array in pairs], axis=0)
 
-    linear.weights[:] = mean([space.weights for space in spaces])
-    witness = linear.witness
-    for name in {"share", "mark", "mark_share"} & set(witness._fields):
-        getattr(witness, name)[:] = mean([getattr(space.witness, name) for space in spaces])
-    table = linear.scalars.table
+    linear.weights[:] = mean([part.linear.weights for part in parts])
+    for name in {"share", "mark", "mark_share"} & set(linear.witness._fields):
+        vectors = mean([getattr(part.linear.witness, name) for part in parts])
+        getattr(linear.witness, name)[:] = vectors
+
+
+def _mix_scalars(
+    table: Any, parts: Sequence[Any], shares: np.ndarray, scales: list[np.ndarray], before: Any
+) -> None:
+    tables = [part.linear.scalars.table for part in parts]
     for name, power in MASSES.items():
         for each in (name, f"mark_{name}"):
-            scaled = [
-                share * by**power * old[each]
-                for share, by, old in zip(shares, scales, tables, strict=True)
-            ]
+            given = zip(shares, scales, tables, strict=True)
+            scaled = [share * by**power * old[each] for share, by, old in given]
             table[each] = np.sum(scaled, axis=0)
-    begun = 0 if before is None else before.linear.scalars.table.updates
-    table.updates = begun + np.sum([old.updates - begun for old in tables], axis=0)
+    start = 0 if before is None else before.linear.scalars.table.updates
+    table.updates = start + np.sum([old.updates - start for old in tables], axis=0)
     table.bound = np.min([old.bound for old in tables], axis=0)
     table.certifiable = np.min([old.certifiable for old in tables], axis=0)
     table.scale = 1.0
-    _count(model, parts, before)
-    if means:
-        trials = model.trials()
-        pairs = zip(shares, means, strict=True)
-        witness.average[:] = -trials * np.sum([share * each for share, each in pairs], axis=0)
-        witness.past.scales, witness.past.trial = 0.0, trials
-    (fold_together if model.is_joint else fold_all)(linear)
-
-
-def _scales(part: Any) -> np.ndarray:
-    """Of each line of weights."""
-    scales = part.linear.scalars.table.scale
-    return np.full_like(scales, scales[0]) if part.is_joint else scales.copy()
-
-
-def _count(model: Any, parts: Sequence[Any], before: Any) -> None:
-    for name in ("trials", "mistakes"):
-        begun = 0 if before is None else before.tally[name][0]
-        model.tally[name] = begun + sum(int(part.tally[name][0] - begun) for part in parts)
-    model.tally.largest_xx = max(float(part.tally.largest_xx[0]) for part in parts)
 
 
 def adopted(
     model: LinearModel, coefficients: np.ndarray, intercepts: np.ndarray, *, trials: int
 ) -> LinearModel:
-    """A model like ``model``, which has learned nothing, with these weights after so many trials.
+    """A copy of an untrained model with these weights, as if after so many trials.
 
-    Nothing is known of the rows behind them: a bound counts only what is learned from here on.
+    Their rows are unknown, so bounds use only what is learned later.
     """
     if not (np.isfinite(coefficients).all() and np.isfinite(intercepts).all()):
         raise ValueError("The weights are not all numbers.")

@@ -1,14 +1,12 @@
-"""The problems of one-vs-rest, learned on several threads, and to the bit what one learns.
+"""One-vs-rest problems learned on several threads, with the same bits as on one.
 
-Problems have weights of their own, and the loop does not hold the lock of Python's interpreter. So
-each thread runs it over some of the problems, on a part of the same memory. What problems have in
-common is merged afterwards: trials are the same for all, and mistakes are counted by the outputs
-that all of them had.
+Problems have separate weights, and the loop releases the interpreter lock, so each thread runs it
+over some of the problems, on a part of the same memory. Common counts are merged afterwards: trials
+are the same for all problems, and mistakes follow from the outputs of all of them.
 
-The largest squared norm so far is the one thing by which a problem could notice another before. It
-is that of rows that brought an update, to whichever problem. Rows that are not longer leave it as
-it is, whatever they bring; stretches of such rows are learned in parts, and the few others by all
-problems together.
+The only other common state is the largest squared norm of a row that caused an update to any
+problem. Rows that are not longer cannot change it; stretches of such rows are learned in parts, and
+the few others by all problems together.
 """
 
 from __future__ import annotations
@@ -21,25 +19,18 @@ import numpy as np
 
 from maxmargin.core.loop import present
 from maxmargin.core.row_scans import square_bounds
-from maxmargin.core.trace import Trace, contest, count_mistakes
+from maxmargin.core.trace import Trace, count_mistakes, outcome_parts
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.spaces.problem_scalars import AWAITING
 
-# Waking a thread takes longer than learning a stretch of fewer places.
+# Waking a thread takes longer than learning a shorter stretch.
 LEAST_PLACES = 256
-# Outputs that a part may write down in one stretch.
+# Outputs that a part may record in one stretch.
 MOST_OUTPUTS = 2**17
 
 
 class Stretch(NamedTuple):
-    """Rows to learn from; see `core.loop.learn`.
-
-    Attributes
-    ----------
-    number : from 1, each begun when all parts have learned from the last
-    order, rule, trace : what is presented
-    trials, mistakes : of the model before
-    """
+    """Rows to learn from, with a number from 1 on, and the counts of the model before."""
 
     number: int
     order: np.ndarray
@@ -52,11 +43,8 @@ class Stretch(NamedTuple):
 class Part:
     """Some problems of a model.
 
-    Attributes
-    ----------
-    history : their outputs before anything was learned; see `Trace`
-    seen : what these tell of mistakes; see `core.mistakes.contest`
-    learned : the number of the last stretch
+    ``history`` has their outputs before learning (see `Trace`), ``seen`` what mistakes depend on
+    (see `core.trace.outcome_parts`), and ``learned`` is the number of the last stretch.
     """
 
     def __init__(
@@ -67,9 +55,9 @@ class Part:
         self.lock, self.learned = Lock(), 0
 
     def learn(self, stretch: Stretch) -> None:
-        """Learn from what is left of a stretch, on any thread, and whatever stopped others.
+        """Learn the rest of a stretch, which an interruption may have cut short, on any thread.
 
-        Whoever comes second waits for the first.
+        A second caller waits for the first.
         """
         with self.lock:
             if self.learned >= stretch.number:
@@ -82,21 +70,12 @@ class Part:
             rows, rule, tally = self.rows, stretch.rule, model.tally
             given = rows, self.targets, order[done:], rule, space, tally, trace
             present(*given, model.loop, model.maintain)
-            contest(self.targets, order, self.history, self.seen)
+            outcome_parts(self.targets, order, self.history, self.seen)
             self.learned = stretch.number
 
 
 class Parts:
-    """A model in parts, which presents rows in its place while it is fitted.
-
-    Parameters
-    ----------
-    model : LinearModel
-        With problems that know nothing of each other.
-    rows, targets : all that will be presented
-    jobs : int
-        How many parts there are, at least 2.
-    """
+    """Presents rows in the place of a model with independent problems, in at least 2 parts."""
 
     def __init__(self, model: Any, rows: Any, targets: Any, jobs: int) -> None:
         self.model, self.targets = model, targets
@@ -121,7 +100,7 @@ class Parts:
         self.threads.shutdown(cancel_futures=True)
 
     def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
-        """`Model.present` of rows that are learned from, of those given."""
+        """`Model.present` for rows of the fit that are learned."""
         start, patience = 0, LEAST_PLACES
         while start < order.size:
             apart, together = self._divided(order[start : start + self.seen.shape[1]], rule)
@@ -129,7 +108,7 @@ class Parts:
                 self._present_apart(order[start : start + apart], rule, trace)
                 start, patience = start + apart, LEAST_PLACES
             else:
-                # Each time that parts do not pay, the next check comes later.
+                # Check less often while parts do not pay off.
                 stop = start + min(max(together, LEAST_PLACES), patience)
                 self.model.present(rows, targets, order[start:stop], rule, trace)
                 start, patience = stop, 2 * patience
@@ -140,15 +119,12 @@ class Parts:
         self.model.settle()
 
     def _divided(self, order: np.ndarray, rule: Any) -> tuple[int, int]:
-        """How many rows can be learned from in parts; if few, how many are better learned together.
-
-        Together, until that many can be learned from in parts again.
-        """
-        # A pair's members from before a fit are given up whenever any problem is maintained.
+        """The numbers of next rows to learn in parts, and, if those are few, together."""
+        # Maintenance of any problem drops members of pairs from before the fit.
         if (self.model.linear.scalars.table.certifiable == AWAITING).any():
             return 0, order.size
         largest = self.model.tally.largest_xx[0]
-        if rule.needs_norm() or largest >= self.longest:  # such rules see the norms of all rows
+        if rule.needs_norm() or largest >= self.longest:  # such rules use the norms of all rows
             return order.size, 0
         longer = np.flatnonzero(self.squares[order] > largest)
         gaps = np.diff(longer, append=order.size + LEAST_PLACES)
@@ -167,7 +143,7 @@ class Parts:
         self._finish()
 
     def _finish(self) -> None:
-        """Learn from what is left of the last stretch, or wait for others to do so, and merge."""
+        """Complete the last stretch, or wait until others have, and merge the counts."""
         if (stretch := self.stretch) is None:
             return
         for part in self.parts:

@@ -1,4 +1,4 @@
-"""Linear models for rows that are all new, which know the same."""
+"""Linear models without the private coordinates of earlier rows, for streams of new rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import FOREIGN, POSITIVE, PairSpace
 
-# More are not copied for less than as many numbers to learn from.
+# Larger weights are copied only for batches of at least as many values.
 MOST_COPIED_WEIGHTS = 2**16
 
 
 def sum_up_private_weights(space: LinearSpace, apart: LinearSpace) -> None:
-    """Let ``apart``, which lacks private coordinates, know the sums of their squares.
+    """Add the squares of private weights to the sums of ``apart``, which has none.
 
-    A sum of squares cannot be split at the last snapshot any more: take a new one.
+    A sum of squares cannot be split at the last snapshot, so a new snapshot is taken.
     """
     private, table = space.weights[:, space.width + 1 :], apart.scalars.table
     table.hidden_positive += (np.maximum(private, 0.0) ** 2).sum(axis=1)
@@ -29,21 +29,20 @@ def sum_up_private_weights(space: LinearSpace, apart: LinearSpace) -> None:
 
 
 def sum_up_private_members(space: PairSpace, apart: PairSpace) -> None:
-    """Let the pairs of ``apart`` know the weights in their private coordinates.
+    """Copy the private weights of the members of pairs to ``apart``.
 
-    After a warm start a row may find in its coordinate what a row of the other class has left
-    there. Steps along it lessen that, and so the sum of all squares, which then says nothing about
-    the steps.
+    After a warm start, the private weight of a row may be that of a row of the other class. Steps
+    along it then decrease the sum of squares, which no longer bounds the steps.
     """
     for c, side in np.argwhere(space.numbers >= 0):
-        left = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
-        apart.private[c, side] = left
-        if left < 0.0 if side == POSITIVE else left > 0.0:
+        weight = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
+        apart.private[c, side] = weight
+        if weight < 0.0 if side == POSITIVE else weight > 0.0:
             apart.numbers[c, side] = FOREIGN
 
 
 def sum_up_private_blocks(space: LinearSpace, apart: LinearSpace) -> None:
-    """`sum_up_private_weights` for classes that are learned together."""
+    """`sum_up_private_weights` for classes that are learned jointly."""
     table = apart.scalars.table
     table.hidden_positive[0] += (space.weights[:, space.width + 1 :] ** 2).sum()
     table.mark_positive[0], table.mark_negative[0] = table.positive[0], table.negative[0]
@@ -52,7 +51,7 @@ def sum_up_private_blocks(space: LinearSpace, apart: LinearSpace) -> None:
 
 
 def streaming(model: Any, rows: int, alone: bool) -> Any:
-    """What is to learn from so many rows of a stream: the model, or a twin, if that can be had."""
+    """The model that learns the next rows of a stream: ``model``, or a copy if that is cheap."""
     if model.p != 2.0 and model.tail.private > 0.0:
         raise ValueError(
             f"partial_fit cannot keep a soft margin with p={model.p}; use fit, or p=2."

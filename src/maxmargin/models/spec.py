@@ -1,4 +1,4 @@
-"""What a model is built from: it cannot change while the model lives."""
+"""The immutable specification of a model."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from maxmargin.spaces.power import QUARTER
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """The parameters of a learner that decide what its model looks like, as users give them.
+    """The structural parameters of a learner.
 
-    Models with equal specifications have the same structure, so that one can go on where the other
-    stopped. The parameters mean what they mean for learners; of those that only some learners have:
+    Models with equal specifications have the same structure, so learning can resume one with the
+    other. Most parameters are those of learners; the others are:
 
-    intercept : "coordinate" (the weight of one more) or "pair" (learned from pairs of examples)
-    on_full : what happens to a row that is one too many for the `budget`; None if all are kept
+    intercept : "coordinate" (the weight of one more column) or "pair" (from pairs of examples)
+    on_full : what happens when the `budget` is used up; None if there is none
     threshold, careful : which rows are projected, see `spaces.projection.Project`
     plus : which rows a `Projectron` learns from
-    costs : the margins wanted of each class over its rivals; None if all are 1
-    lengths : must the length of w be known after a row was evicted?
-    in_plane : in p-norms, is a step found in the plane of the row and theta (`spaces.pnorm_plane`)?
-    smallest : supports of a kernel model whose coefficients are all smaller are dropped
-    certified : are the vectors behind a certificate kept?
-    device : where kernel values are computed; what was learned on one can go on on another
-    scaling : "columns" if each is measured by its largest absolute value so far
-    metric : what is kept of each column beside its weight, see `models.diagonal_model`
-    regularization : the numbers of a `Leader`, by their names
-    experts : the specifications of those who vote, with the number of experts of each
-    mixture : of a mixture, the kind of each expert (`spaces.expert_space`)
+    costs : the required margin of each class over its rivals; None if all are 1
+    lengths : the length of w has to be known after an eviction
+    in_plane : p-norm steps are found in the plane of the row and theta (`spaces.pnorm_plane`)
+    smallest : supports whose coefficients are all smaller are dropped
+    certified : the vectors behind a certificate are kept
+    device : where kernel values are computed; learning can resume on another one
+    scaling : "columns" divides each column by its largest absolute value so far
+    metric : the statistics kept for each column, a key of `models.linear_model.METRICS`
+    regularization : the parameters of a `Leader`
+    experts : the specifications of voting experts, with the number of experts of each
+    mixture : the kind of each expert of a mixture (`spaces.expert_space`)
     n_components : of a mixture with kernel="rbf", the number of random features of each width
     """
 
@@ -67,23 +67,22 @@ class ModelSpec:
     n_components: int = 0
 
     def difference(self, other: ModelSpec) -> tuple[str, Any, Any] | None:
-        """The first parameter that is not the same, with both values."""
+        """The first parameter that differs, with both values."""
         for each in fields(self):
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            if each.compare and mine != theirs:
-                if each.name == "regularization" and mine and theirs:  # the first that differs
-                    (name, mine), (_, theirs) = next(
-                        both for both in zip(mine, theirs, strict=True) if both[0] != both[1]
-                    )
-                    return name, mine, theirs
-                return each.name, mine, theirs
+            value, other_value = getattr(self, each.name), getattr(other, each.name)
+            if not each.compare or value == other_value:
+                continue
+            if each.name == "regularization" and value and other_value:
+                pairs = zip(value, other_value, strict=True)
+                (name, value), (_, other_value) = next(pair for pair in pairs if pair[0] != pair[1])
+                return name, value, other_value
+            return each.name, value, other_value
         return None
 
     def exponent(self, width: int) -> float:
-        """The number that `p` stands for, with ``width`` features.
+        """The value of `p` for ``width`` features.
 
-        "log" is 2 ln n, rounded to a multiple of a quarter, for which powers need only square
-        roots.
+        "log" is 2 ln n, rounded to a multiple of a quarter, so that powers need only square roots.
         """
         if self.p == "log":
             return max(2.0, QUARTER * round(2.0 * math.log(max(width, 1)) / QUARTER))
@@ -93,13 +92,12 @@ class ModelSpec:
         return self.fit_intercept and self.intercept == "pair"
 
     def is_joint(self, problems: int) -> bool:
-        """Are several classes learned together?"""
         return problems > 1 and not self.has_pairs() and self.multiclass != "ovr"
 
     def most_rivals(self, problems: int) -> int | None:
-        """How many rivals a joint step takes into account; None if the rule takes the highest."""
+        """The number of rivals in a joint step; None if the rule uses the highest one."""
         return (self.k or problems - 1) if self.multiclass == "k-best" else None
 
 
-# The parameters of a learner that are those of its model.
+# Parameters of a learner that must not change after its model was built.
 STRUCTURAL = frozenset(each.name for each in fields(ModelSpec) if each.compare)

@@ -1,4 +1,4 @@
-"""Models of several learners, the experts, that predict by a vote."""
+"""Models of several experts, which predict by a weighted vote."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from maxmargin.models.base import Model, new_tally
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import ModelSpec
 
-# Rows that all experts learn before the next ones come: few enough to stay in a cache.
+# Rows that all experts learn before the next ones, few enough to stay in the cache.
 BLOCK_BYTES = 2**18
 LEAST_ROWS, MOST_ROWS = 64, 2048
 
 
 class VoteRule(NamedTuple):
-    """What experts learn by, and how they are weighed.
+    """The rules of experts, and how their weights change.
 
     Attributes
     ----------
-    rules : for each group of experts a `Bank` of their rules, or the rule of the only one
-    keep : part of its weight that a wrong expert keeps
-    share : part of its weight that every expert gives to the others
+    rules : for each group of experts a `Bank` of rules, or the rule of its only expert
+    keep : the part of its weight that a wrong expert keeps
+    share : the part of its weight that every expert gives to the others
     """
 
     rules: tuple[Any, ...]
@@ -40,24 +40,17 @@ class VoteRule(NamedTuple):
 class VoteModel(Model):
     """Groups of experts, each one model with the problems of all its experts.
 
-    Experts never learn from the vote. So they learn from a block of rows group by group, in one
-    compiled loop over the rows for each, and record what they predict before they learn; the vote
-    follows from that.
+    Experts never learn from the vote. So a block of rows is learned group by group, in one compiled
+    loop for each, which records predictions; the vote is computed from these.
 
-    Parameters
-    ----------
-    spec : ModelSpec
-    problems : int
-        Weight vectors of one expert.
-    unseen : bool
-        Is the last one that of a class which never occurs?
-    groups : list of Model
+    ``problems`` is the number of weight vectors of one expert; with ``unseen`` the last one is for
+    a class that never occurs.
     """
 
     votes: Annotated[Votes, Saved()]
     groups: Annotated[list[Model], Saved()]
 
-    # The single row that is being learned from in place, if any.
+    # The single row that is being learned in place, if any.
     ballot: Any = None
 
     def __init__(self, spec: ModelSpec, problems: int, unseen: bool, groups: list[Model]) -> None:
@@ -71,7 +64,7 @@ class VoteModel(Model):
         return [count for _, count in self.spec.experts]
 
     def classes(self) -> int:
-        """How many classes can be predicted."""
+        """The number of classes that can be predicted."""
         return 2 if self._problems == 1 else self._problems - self.unseen
 
     @property
@@ -86,7 +79,7 @@ class VoteModel(Model):
         return self.groups[0].width()
 
     def _with(self, groups: list[Model]) -> VoteModel:
-        """The same votes for other models, with counts of their own."""
+        """A copy with other models in the groups."""
         model = copy.copy(self)
         model.groups, model.tally = groups, self.tally.copy()
         model.votes = own_arrays(self.votes)
@@ -114,7 +107,7 @@ class VoteModel(Model):
         return self._with([model.continued() for model in self.groups])
 
     def streaming(self, rows: int, alone: bool = False) -> VoteModel:
-        """Always another one: whatever stops it, no expert may have learned more than others."""
+        """Always a copy, so that no interruption leaves some experts with more rows than others."""
         pairs = [(model.streaming(rows), model) for model in self.groups]
         return self._with([new.twin() if new is old else new for new, old in pairs])
 
@@ -127,7 +120,7 @@ class VoteModel(Model):
         self.unsettled = False
 
     def can_learn_in_place(self) -> bool:
-        """Can single rows be learned in place, see `Ballot`? All experts must be linear then."""
+        """True if all experts are linear, so that `Ballot` can learn single rows."""
         linear = all(isinstance(model, LinearModel) for model in self.groups)
         return linear and not any(model.keeps_row_numbers() for model in self.groups)  # type: ignore[attr-defined]
 
@@ -162,36 +155,24 @@ class VoteModel(Model):
     def _vote(
         self, rows: list[Any], targets: Any, order: np.ndarray, rule: VoteRule
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Let all experts predict some rows, learn from them, and vote.
-
-        Returns the scores, and the updates that were made after each row.
-        """
+        """Let all experts predict and learn rows; returns scores and updates after each row."""
         predicted = np.empty((order.size, self.votes.weights.size), np.int32)
         updates, first = np.zeros(order.size), 0
         classes = self.classes()
         groups = zip(self.groups, rows, rule.rules, self.sizes(), strict=True)
         for model, own, rules, count in groups:
             history = np.empty((order.size, count * self._problems + 1))
-            aims = targets
+            group_targets = targets
             if count > 1:
                 rules = rules._replace(each=self._problems)
-                aims = experts_of(targets, self._problems, count)
-            model.present(own, aims, order, rules, NO_TRACE._replace(history=history))
+                group_targets = experts_of(targets, self._problems, count)
+            model.present(own, group_targets, order, rules, NO_TRACE._replace(history=history))
             predict_classes(history, self._problems, classes, first, first + count, predicted)
             updates += history[:, -1]
             first += count
         scores = np.empty((order.size, self._problems))
-        vote(
-            predicted,
-            order,
-            targets,
-            classes,
-            self.votes,
-            rule.keep,
-            rule.share,
-            scores,
-            self.tally,
-        )
+        result = scores, self.tally
+        vote(predicted, order, targets, classes, self.votes, rule.keep, rule.share, *result)
         return scores, updates
 
     # ----------------------------------------------------------------------------- what was learned
@@ -202,7 +183,7 @@ class VoteModel(Model):
         return all(model.is_finite() for model in self.groups)
 
     def outputs(self, X: Any) -> np.ndarray:
-        """The weight of those who vote for a class, less that of the others."""
+        """The weight of the experts who vote for a class minus that of the others."""
         predicted, first = np.empty((X.shape[0], self.votes.weights.size), np.int32), 0
         for model, count in zip(self.groups, self.sizes(), strict=True):
             outputs = np.ascontiguousarray(model.outputs(X))
@@ -237,89 +218,85 @@ class VoteModel(Model):
 
 
 class Ballot:
-    """The way of single rows through a vote of linear models, which learn in place.
+    """Learns single rows in place, through a vote of linear models.
 
-    The machine code of each group of experts is looked up once: that takes longer than learning.
-    One row takes several calls, and if an interruption comes between two of them, `finish` makes up
-    for those that are missing: the counts of the models say which.
+    The machine code of each group of experts is looked up once, since that takes longer than
+    learning. A row takes several calls. If an interruption comes between two of them, `finish`
+    makes the missing ones, which the counts of the models identify.
 
-    Parameters
-    ----------
-    model : VoteModel
-    rule : VoteRule
-    rows, targets : one row as linear models take it, and its label, of the types of all to come
-    order : array of the only place
+    ``rows`` and ``targets`` are a row and its label, of the same types as all later ones.
     """
 
     def __init__(
         self, model: VoteModel, rule: VoteRule, rows: Any, targets: Any, order: np.ndarray
     ) -> None:
         self.model, self.order, self.rows, self.targets = model, order, rows, targets
-        self.counts, self.trials, self.is_due = trials_in(model), -1, False
-        self.aims: dict[int, tuple[Any, list[Any]]] = {}
+        self.counts, self.trials, self.needs_maintenance = trials_in(model), -1, False
+        self.group_targets: dict[int, tuple[Any, list[Any]]] = {}
         self.groups: list[tuple[Any, ...]] = []
         each, first = model.problems(), 0
         predicted = np.empty((1, model.votes.weights.size), np.int32)
-        parts = zip(model.groups, model.sizes(), rule.rules, self._aims_for(targets), strict=True)
-        for group, count, rules, aims in parts:
+        by_group = self._targets_of_groups(targets)
+        parts = zip(model.groups, model.sizes(), rule.rules, by_group, strict=True)
+        for group, count, rules, own_targets in parts:
             assert isinstance(group, LinearModel)
             trace = NO_TRACE._replace(history=np.empty((1, count * each + 1)))
             rules = rules._replace(each=each) if count > 1 else rules
             given = rules, group.space, group.tally, trace
             loop: Any = group.loop
-            learn = loop.entry(rows._replace(tail=group.tail), aims, order, 0, *given)
-            asked = trace.history, each, model.classes(), first, first + count, predicted
-            ways = learn, given, predict_classes.entry(*asked), asked
-            self.groups.append((group, trials_in(group), *ways))
+            learn = loop.entry(rows._replace(tail=group.tail), own_targets, order, 0, *given)
+            arguments = trace.history, each, model.classes(), first, first + count, predicted
+            calls = learn, given, predict_classes.entry(*arguments), arguments
+            self.groups.append((group, trials_in(group), *calls))
             first += count
         scores = np.empty((1, each))
         self.held = model.classes(), model.votes, rule.keep, rule.share, scores, model.tally
         self.predicted, self.vote = predicted, vote.entry(predicted, order, targets, *self.held)
 
-    def _aims_for(self, targets: Any) -> list[Any]:
-        """The label as each group takes it; there are few, and each is one object."""
-        if id(targets) not in self.aims:
+    def _targets_of_groups(self, targets: Any) -> list[Any]:
+        """The targets of each group, cached by object: there is one for each label."""
+        if id(targets) not in self.group_targets:
             each, sizes = self.model.problems(), self.model.sizes()
-            aims = [targets if n == 1 else experts_of(targets, each, n) for n in sizes]
-            self.aims[id(targets)] = targets, aims
-        return self.aims[id(targets)][1]
+            by_group = [targets if n == 1 else experts_of(targets, each, n) for n in sizes]
+            self.group_targets[id(targets)] = targets, by_group
+        return self.group_targets[id(targets)][1]
 
     def learn(self, rows: Any, targets: Any) -> bool:
-        """Learn from a row; is there something that is rarely due?"""
+        """Learn from a row; True if a group needed maintenance."""
         model = self.model
-        self._aims_for(targets)
+        self._targets_of_groups(targets)
         self.rows, self.targets = rows, targets
-        self.trials, self.is_due, model.unsettled = model.trials(), False, True
-        model.ballot = self  # from here on the row counts
+        self.trials, self.needs_maintenance, model.unsettled = model.trials(), False, True
+        model.ballot = self  # from here on the row counts as learned
         self.finish()
         del model.ballot
         model.unsettled = False
-        return self.is_due
+        return self.needs_maintenance
 
     def finish(self) -> None:
-        """Let the models learn from the row that have not yet."""
+        """Learn the row with the groups that have not learned it yet."""
         rows, order, trials = self.rows, self.order, self.trials
-        aims = self._aims_for(self.targets)
-        for (group, counts, learn, given, ask, asked), aim in zip(self.groups, aims, strict=True):
+        groups = zip(self.groups, self._targets_of_groups(self.targets), strict=True)
+        for (group, counts, learn, given, predict, arguments), targets in groups:
             if counts[0] == trials:
                 row = rows if rows.tail == group.tail else rows._replace(tail=group.tail)
-                _, due = learn(row, aim, order, 0, *given)
-                if due:
-                    self.is_due = True
+                _, needs_maintenance = learn(row, targets, order, 0, *given)
+                if needs_maintenance:
+                    self.needs_maintenance = True
                     group.maintain(group.space)
                 group.begin_rows()
-            ask(*asked)
+            predict(*arguments)
         if self.counts[0] == trials:
             self.vote(self.predicted, order, self.targets, *self.held)
 
 
 def trials_in(model: Model) -> np.ndarray:
-    """The number of trials of a model, over the same memory."""
+    """A view of the number of trials of a model."""
     return np.asarray(model.tally)["trials"]
 
 
 def _rows_per_block(rows: Any) -> int:
-    values = getattr(rows, "values", None)  # of a kernel's rows nothing is read twice
+    values = getattr(rows, "values", None)  # kernel models read nothing twice
     if values is None:
         return MOST_ROWS
     per_row = max(1, values.nbytes // max(1, rows.size()))

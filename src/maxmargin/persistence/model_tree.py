@@ -147,7 +147,7 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
     if value.shape != shape and not is_off:
         raise Misfit(f"{path} has the shape {value.shape}, not {shape}")
     if isinstance(blank, np.recarray):
-        if wrong := each.what_is_wrong(value, {}):
+        if wrong := each.invalid_reason(value, {}):
             raise Misfit(f"{path}: {wrong}")
         return value if isinstance(value, np.recarray) else value.view(np.recarray)
     # Compiled loops need contiguous arrays. They never see supports, whose sums depend on the
@@ -179,7 +179,7 @@ def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points
             shape = (size, width)[: len(each.axes)]
             blank = np.broadcast_to(np.zeros((), each.dtype or kernel.dtype), shape)  # no memory
             array = _array(each, blank, leaves.pop(at), at)
-            if array is not None and (wrong := each.what_is_wrong(array, {})):
+            if array is not None and (wrong := each.invalid_reason(array, {})):
                 raise Misfit(f"{at} {wrong}")
             setattr(points, name, array)
     return points
@@ -201,7 +201,7 @@ def check_ranges(model: object, classes: int) -> None:
     rows = model.private_coordinates() if hasattr(model, "private_coordinates") else 0
     sizes = {**sizes_of(model), "classes": classes, "rows": rows or LARGEST_COUNT}
     for path, each, array in _arrays(model, ""):
-        if wrong := each.what_is_wrong(array, sizes):
+        if wrong := each.invalid_reason(array, sizes):
             raise Misfit(f"{path} {wrong}")
 
 

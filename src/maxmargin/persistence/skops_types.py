@@ -15,12 +15,12 @@ _PARTS = {
     """,
     "models": """
         budget_model.BudgetModel budget_model.SharedStore budget_model.Store
-        budget_policies.Projecting shared_budget_model.SharedBudgetModel
+        budget_policies.Projecting budget_model.SharedBudgetModel
         budget_policies.Replacing expert_model.ExpertModel hyperplanes.Hyperplanes
         fourier_model.FourierModel joint_model.JointModel
         kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
-        regularization_path.RegularizationPath diagonal_model.DiagonalModel spec.ModelSpec
+        regularization_path.RegularizationPath linear_model.DiagonalModel spec.ModelSpec
         vote_model.VoteModel
     """,
     "spaces": """
@@ -34,7 +34,7 @@ _PARTS = {
         diagonal_space.AdaptiveRates diagonal_space.Leader
     """,
     "streams": "recipe.Recipe",
-    "training": "feature_columns.Features calibration.Maps prediction_sets.SetTracker state.State",
+    "training": "calibration.Maps prediction_sets.SetTracker state.State types.Features",
 }
 
 TRUSTED_TYPES = [

@@ -298,7 +298,7 @@ class ScoredLearner(msgspec.Struct, dict=True, eq=False, forbid_unknown_fields=T
         order = np.arange(y.size, dtype=np.int32)
         before = self._trials()
         try:
-            outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
+            outputs, _ = self.learner.score_then_learn(rows, y, order, classes, weights)
         except MemoryError as error:
             if self._trials() != before:  # it came too late
                 raise HalfLearned(

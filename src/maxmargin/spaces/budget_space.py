@@ -1,14 +1,13 @@
-"""A kernel's space in bounded memory: each problem has so many slots for rows, and no more.
+"""Kernel spaces in bounded memory: each problem has a fixed number of slots for rows.
 
 A weight vector is ``w = sum_p a_p phi(x_p)`` over the rows in the slots of its problem. Rows come
-in blocks, as in `spaces.gram`: the outputs of a block's rows are computed beforehand, and every
-step corrects those of the rows still to come. What happens when all slots are taken is the
-business of the policy: `Replace` or `Project`.
+in blocks, as in `spaces.gram`: the outputs of a block's rows are computed first, and every step
+corrects those of the later rows. The policy, `Replace` or `Project`, decides what happens when all
+slots are taken.
 
-Arrays of several problems lie one below the other: what belongs to slot p of problem c is in line
-``c * slots + p``, what belongs to row k of the block in line ``c * block + k``. Classes that are
-learned together share their slots (`SharedSlots`): they differ in coefficients and outputs, and all
-else is there once.
+The arrays of several problems are stacked: slot p of problem c is in line ``c * slots + p``, row k
+of the block in line ``c * block + k``. Classes that are learned jointly share their slots
+(`SharedSlots`): they have their own coefficients and outputs, and everything else in common.
 """
 
 from __future__ import annotations
@@ -28,14 +27,10 @@ FROM_BEFORE = -1
 
 
 class Slots(NamedTuple):
-    """What is known about the rows in the slots.
+    """The rows in the slots: coefficients over the scale, 0 in free slots, and ``|phi(x)|**2``.
 
-    Attributes
-    ----------
-    coefs : coefficients over the scale; 0 in free slots
-    squares : ``|phi(x)|**2``
-    taken : number of slots taken, for each problem
-    sources : the row of the block that has taken the slot, or FROM_BEFORE
+    ``taken`` is the number of slots in use; ``sources`` is the row of the block that took a slot,
+    or FROM_BEFORE.
     """
 
     coefs: Annotated[np.ndarray, Array("problems", "slots")]
@@ -46,12 +41,12 @@ class Slots(NamedTuple):
     ]
 
     def store_of(self, c):
-        """The line of problem c in what is known about rows."""
+        """The set of rows of problem ``c``."""
         return c
 
 
 class SharedSlots(NamedTuple):
-    """The same for classes that share their slots: a row has a coefficient for each of them."""
+    """`Slots` shared by all classes: a row has a coefficient for each of them."""
 
     coefs: Annotated[np.ndarray, Array("problems", "slots")]
     squares: Annotated[np.ndarray, Array(1, "slots")]
@@ -70,14 +65,11 @@ class SlotSpace(NamedTuple):
 
     Attributes
     ----------
-    slots : Slots or SharedSlots
-    scalars : Scalars
     products : kernel values between the rows of the block
     cross : kernel values of the rows of the block, for each problem, with those in its slots
-    diagonal : ``|phi(x)|**2`` of the rows of the block, shift and soft margin included
+    diagonal : ``|phi(x)|**2`` of the rows of the block, including shift and soft margin
     shift : added to all kernel values, the square of the intercept's coordinate
     outputs : ``w.phi(x)`` over the scale, of shape (problems, block)
-    policy : `Replace` or `Project`
     """
 
     slots: Any
@@ -108,7 +100,7 @@ class SlotSpace(NamedTuple):
         return self.diagonal[i]
 
     def aim(self, rows, i, c, y, f, xx):
-        """The margin, and the squared length of the part of x that a step goes along."""
+        """The margin, and the squared length of the part of x that a step moves along."""
         return y * f, self.policy.usable_square(self, i, c, y * f, xx)
 
     def decide(self, rule, trial, c):
@@ -116,15 +108,15 @@ class SlotSpace(NamedTuple):
         return shrink, self.policy.limited(c, step)
 
     def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
-        """``w <- shrink * w + step * y * x``, or what the policy makes of it."""
-        due = shrink != 1.0 and self.rescale(c, shrink, trial)
+        """``w <- shrink * w + step * y * x``, as far as the policy admits it."""
+        must_maintain = shrink != 1.0 and self.rescale(c, shrink, trial)
         self.scalars.count_update(c, step)
         change = 2.0 * step * shrink * margin + step * step * along2
         self.scalars.grow_norm2(c, change, 0.0)
-        return self.policy.admit(self, i, c, y, step, shrink * margin) or due
+        return self.policy.admit(self, i, c, y, step, shrink * margin) or must_maintain
 
     def shift_of_all(self, c):
-        """What the shift adds to each output, over the scale."""
+        """The contribution of the shift to each output, over the scale."""
         total = 0.0
         if self.shift > 0.0:
             for p in range(self.slots.coefs.shape[1]):
@@ -132,18 +124,18 @@ class SlotSpace(NamedTuple):
         return self.shift * total
 
     def lead_outputs(self, i, c, amount):
-        """Let ``w += amount * phi(x_i)`` act on the rows still to come."""
+        """Add ``amount * phi(x_i)`` to the outputs of later rows."""
         for k in range(i + 1, self.outputs.shape[1]):
             self.outputs[c, k] += amount * (float(self.products[i, k]) + self.shift)
 
     def drop_slot(self, i, c, p):
-        """Take the row in slot p out of the outputs of the rows still to come."""
-        first, gone = self.slots.store_of(c) * self.outputs.shape[1], self.slots.coefs[c, p]
+        """Remove the row in slot p from the outputs of later rows."""
+        first, coef = self.slots.store_of(c) * self.outputs.shape[1], self.slots.coefs[c, p]
         for k in range(i + 1, self.outputs.shape[1]):
-            self.outputs[c, k] -= gone * (float(self.cross[first + k, p]) + self.shift)
+            self.outputs[c, k] -= coef * (float(self.cross[first + k, p]) + self.shift)
 
     def take_slot(self, i, c, p, amount):
-        """Row i of the block is in slot p from here on."""
+        """Put row i of the block into slot p."""
         s = self.slots.store_of(c)
         self.slots.coefs[c, p] = amount
         self.slots.squares[s, p] = self.diagonal[i]
@@ -153,7 +145,7 @@ class SlotSpace(NamedTuple):
             self.cross[first + k, p] = self.products[i, k]
 
     def rescale(self, c, factor, trial):
-        """``w <- factor * w``; says whether `maintain` should be called."""
+        """``w <- factor * w``; True if `maintain` should be called."""
         return self.rescale_slots(c, factor)
 
     def rescale_slots(self, c, factor):
@@ -164,35 +156,32 @@ class SlotSpace(NamedTuple):
         return self.scalars.must_fold(c, LARGEST_SCALE)
 
     def fold_slots(self, c, factor):
-        """Multiply all that is under the scale by ``factor``, and set the scale to 1."""
+        """Multiply everything under the scale by ``factor``, and set the scale to 1."""
         self.multiply_line(c, factor)
         self.policy.scale(c, factor)
         self.scalars.fold(c, factor)
 
     def multiply_line(self, c, factor):
-        """Multiply the coefficients and outputs of one weight vector, as they are kept."""
+        """Multiply the stored coefficients and outputs of one weight vector."""
         for p in range(self.slots.coefs.shape[1]):
             self.slots.coefs[c, p] *= factor
         for k in range(self.outputs.shape[1]):
             self.outputs[c, k] *= factor
 
     def maintain(self, c):
-        """Fold the scale where it is about to run out."""
+        """Fold the scale if it is near overflow or underflow."""
         if self.scalars.must_fold(c, LARGEST_SCALE):
             self.fold_slots(c, self.scalars.table[c].scale)
 
 
 class SharedSlotSpace(NamedTuple):
-    """Weight vectors of several classes that are one, as in `JointSpace`, over the same slots.
-
-    ``within.scalars.table[0]`` is about all of them.
+    """Jointly learned weight vectors of several classes, as in `JointSpace`, over the same slots.
 
     Attributes
     ----------
-    within : a `SlotSpace` over `SharedSlots`, with the policy for a full budget
-    rivals : buffers for the rivals of a row
+    within : a `SlotSpace` over `SharedSlots`, whose first scalars are those of all classes
     policy : `OneBest` or `KBest`
-    amounts : how far the present row moves the weights of each class, over the scale
+    amounts : the step of the present row for each class, over the scale
     """
 
     within: SlotSpace
@@ -216,16 +205,16 @@ class SharedSlotSpace(NamedTuple):
         return self.within.policy.usable_square(self.within, i, 0, margin, xx)
 
     def limited_step(self, step):
-        """The policy's limit is for steps along the row; a constraint has it in two blocks."""
+        """The policy limits steps along the row, which a constraint has in two blocks."""
         return 0.5 * self.within.policy.limited(0, 2.0 * step)
 
-    def meet(self, rows, i):
+    def compute_outputs(self, rows, i):
         scale = self.within.scalars.table[0].scale
         for c in range(self.rivals.outputs.size):
             self.rivals.outputs[c] = scale * self.within.outputs[c, i]
 
     def step_all(self, rows, i, y, count, total, trial):
-        """Note the step; `book_all` makes it, as the length must be known before a row leaves."""
+        """Prepare the step for `record_joint_step`, which needs the length before an eviction."""
         scale = self.within.scalars.table[0].scale
         for c in range(self.amounts.size):
             self.amounts[c] = 0.0
@@ -233,16 +222,16 @@ class SharedSlotSpace(NamedTuple):
         for k in range(count):
             self.amounts[self.rivals.taken[k]] = -self.rivals.steps[k] / scale
 
-    def book_all(self, rows, i, y, step, costs, cross, square, xx):
-        """Keep the scalars true, as `JointSpace.book_all` does, and let the row take a slot.
+    def record_joint_step(self, rows, i, y, step, costs, cross, square, xx):
+        """Update the scalars, as `JointSpace.record_joint_step` does, and admit the row.
 
         Divided by sqrt(2), constraint vectors are as long as the row, and ``W / sqrt(2)`` is a sum
         of steps along them. The gains and losses of a `Forgetron` are measured there.
         """
         scalars = self.within.scalars
-        mine = scalars.table[0]
-        mine.positive += step / mine.scale
-        mine.negative += costs / mine.scale
+        record = scalars.table[0]
+        record.positive += step / record.scale
+        record.negative += costs / record.scale
         if y > 0:
             scalars.table[y].updates += 1
         scalars.count_update(0, step)

@@ -1,15 +1,14 @@
-"""A linear space with a scale or a variance of each column beside its weight.
+"""Linear spaces with a scale or variance for each column.
 
-A step goes along ``Sigma x``, where Sigma is a diagonal matrix, so that rules stay functions of the
-margin and of its variance ``x' Sigma x``. What Sigma is made of is a `Confidence`, `AdaptiveRates`
-or `Leader`. All of them know the peak ``s_j`` of each column, its largest absolute value in the
-rows learned from, the present one included, and measure the column by it: columns in other units
-then give the same outputs, up to rounding. Where columns are taken as they are, all peaks are 1.
+Steps move along ``Sigma x`` for a diagonal matrix Sigma, so that rules stay functions of the margin
+and its variance ``x' Sigma x``. Sigma is a `Confidence`, `AdaptiveRates` or `Leader`. All of them
+keep the peak ``s_j`` of each column, its largest absolute value in the learned rows including the
+present one, and divide the column by it, so that the units of columns do not matter, up to
+rounding. Without scaling all peaks are 1.
 
-When a peak grows, the weight of its column becomes what the steps so far would have made of it with
-the new peak from the start. (S. Ross, P. Mineiro and J. Langford, "Normalized online learning",
-UAI 2013, do the same.) Predictions are made by the weights as they are: only rows that are learned
-from move peaks, before their margin is measured.
+When a peak grows, the weight of its column changes to what the steps so far would have produced
+with the new peak from the start, as in S. Ross, P. Mineiro and J. Langford, "Normalized online
+learning", UAI 2013. Only learned rows change peaks, before their margin is computed.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from maxmargin.core.array_fields import Array, Buffer, Saved
 from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.spaces.linear_space import LinearSpace
 
-# A column of smaller values is measured by this, so that the squares of peaks are numbers.
+# The smallest peak, so that squares of peaks do not underflow.
 SMALLEST_PEAK = 1e-50
 
 Columns = Annotated[np.ndarray, Array("problems", "coordinates", at_least=0.0, finite=True)]
 
 
 class Peaks:
-    """What all kinds have in common: peaks, and whether they follow the columns."""
+    """Common methods: peaks, which follow the columns if ``follows`` is true."""
 
     peaks: np.ndarray
     follows: bool
@@ -42,11 +41,11 @@ class Peaks:
         return max(abs(x), SMALLEST_PEAK) if x != 0.0 else 0.0
 
     def exceeds(self, c, j, x):
-        """Is a value beyond the peak of its column?"""
+        """True if a value is beyond the peak of its column."""
         return self.peaks[c, j] < self.peak_with(x)
 
     def has_new_peaks(self, rows, i, c, width):
-        """Is any value of row ``i``?"""
+        """True if any value of row ``i`` is beyond its peak."""
         found = self.exceeds(c, width, rows.tail.offset)
         for k in range(rows.own_entries(i)):
             j, x = rows.own_entry(i, k)
@@ -59,13 +58,8 @@ class Confidence(NamedTuple):
     """``Sigma_jj = 1 / (s_j**2 + g_1 x_1j**2 + g_2 x_2j**2 + ...)``, with the gains of a rule.
 
     Without gains this is the metric of the peaks, in which the squared length of a row is
-    ``sum_j x_j**2 / s_j**2``. When a peak grows, ``w_j / Sigma_jj`` stays the same.
-
-    Attributes
-    ----------
-    follows : do peaks follow the columns?
-    peaks : s_j; 0 before anything else was seen
-    variances : Sigma_jj, for each problem; 0 before that
+    ``sum_j x_j**2 / s_j**2``. When a peak grows, ``w_j / Sigma_jj`` stays the same. Peaks and
+    ``variances``, the Sigma_jj, are 0 before the first nonzero value.
     """
 
     follows: bool
@@ -97,13 +91,8 @@ class Confidence(NamedTuple):
 class AdaptiveRates(NamedTuple):
     """``Sigma_jj = 1 / (s_j sqrt(G_j))`` with the squares ``G_j = g_1 x_1j**2 + g_2 x_2j**2 + ...``
 
-    of the gradients so far, that of the present row included. When a peak grows, ``s_j w_j`` stays
-    the same.
-
-    Attributes
-    ----------
-    follows, peaks : as in `Confidence`
-    squares : G_j, for each problem
+    of the gradients so far, including the present one. When a peak grows, ``s_j w_j`` stays the
+    same. ``squares`` are the G_j.
     """
 
     follows: bool
@@ -134,14 +123,8 @@ class Leader(NamedTuple):
         z w + ((beta + sqrt(n)) / alpha + l2) w**2 / 2 + l1 |w|
         z = sum g - (sqrt(n) - sqrt(n before)) / alpha * (w before),    n = sum g**2
 
-    When a peak grows, the gradients of the past shrink with the column. Roots and divisions take
-    most of the time of a pass: of n the root is kept, and nothing is divided by alpha.
-
-    Attributes
-    ----------
-    alpha, beta, l1, l2 : float
-    follows, peaks : as in `Confidence`
-    sums, roots : z_j and sqrt(n_j), for each problem
+    When a peak grows, past gradients shrink with the column. Roots and divisions take most of the
+    time of a pass, so ``roots`` has sqrt(n_j), and nothing is divided by alpha. ``sums`` are z_j.
     """
 
     alpha: float
@@ -183,16 +166,11 @@ class Leader(NamedTuple):
 
 
 class DiagonalSpace(NamedTuple):
-    """Weights of one or more problems, each with a diagonal matrix Sigma of its own.
+    """Weights of one or more problems, each with a diagonal matrix Sigma.
 
-    Certificates are not followed: no bound on margins rests on such weights, which are no sum of
-    rows. The length of w is not followed either (``norm2`` stays 0).
-
-    Attributes
-    ----------
-    linear : the weights
-    metric : `Confidence`, `AdaptiveRates` or `Leader`
-    gains : what a rule adds to the precision, between `decide` and `move`
+    Such weights are no sums of rows and prove no bounds, so certificate vectors are not kept, nor
+    is the length of w (``norm2`` stays 0). ``gains`` passes the precision gain of a rule from
+    `decide` to `move`.
     """
 
     linear: Annotated[LinearSpace, Saved()]
@@ -212,8 +190,8 @@ class DiagonalSpace(NamedTuple):
         """``w.x``."""
         return self.linear.output(rows, i, c)
 
-    def look_mean(self, rows, i, c, trials):
-        return self.linear.look_mean(rows, i, c, trials)
+    def mean_output(self, rows, i, c, trials):
+        return self.linear.mean_output(rows, i, c, trials)
 
     def square_of(self, rows, i):
         return self.linear.square_of(rows, i)
@@ -222,14 +200,14 @@ class DiagonalSpace(NamedTuple):
         return self.linear.square_bound(rows, i)
 
     def take_in(self, rows, i, c, f, trial):
-        """Let peaks take in row ``i``; its output then, which was ``f``."""
+        """Update the peaks by row ``i``, whose output was ``f``; returns its new output."""
         if not self.metric.has_new_peaks(rows, i, c, self.linear.width):
             return f
         self.widen_columns(rows, i, c, trial)
         return self.output(rows, i, c)
 
     def widen_columns(self, rows, i, c, trial):
-        """Let the peaks of row ``i`` grow, and the weights follow."""
+        """Raise the peaks to the values of row ``i``, and adapt the weights."""
         weights = self.linear.weights
         self.shift_mean(rows, i, c, -1.0, trial)
         for k in range(rows.entries(i, weights)):
@@ -239,10 +217,7 @@ class DiagonalSpace(NamedTuple):
         self.shift_mean(rows, i, c, 1.0, trial)
 
     def shift_mean(self, rows, i, c, sign, trial):
-        """Let what gives the mean of weights (`certificate_vectors`) follow those of row ``i``.
-
-        To be called before (-1) and after (+1) they change.
-        """
+        """Update the average (`certificate_vectors`) before (-1) and after (+1) weights change."""
         linear = self.linear
         average = linear.witness.average
         if c < average.shape[0]:
@@ -253,7 +228,7 @@ class DiagonalSpace(NamedTuple):
                 average[c, j] += past * linear.weights[c, j]
 
     def length2(self, rows, i, c, xx):
-        """``x' Sigma x``, where that is known before a step."""
+        """``x' Sigma x``, if it is known before a step."""
         return self.metric.measure(rows, i, c, xx)
 
     def aim(self, rows, i, c, y, f, xx):
@@ -265,7 +240,7 @@ class DiagonalSpace(NamedTuple):
 
     def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
         """``w <- shrink * w + step * y * Sigma x``, and Sigma as its kind says."""
-        due = shrink != 1.0 and self.rescale(c, shrink, trial)
+        must_maintain = shrink != 1.0 and self.rescale(c, shrink, trial)
         linear, weights = self.linear, self.linear.weights
         amount, gain = y * step / linear.scalars.table[c].scale, self.gains[c]
         self.shift_mean(rows, i, c, -1.0, trial)
@@ -274,7 +249,7 @@ class DiagonalSpace(NamedTuple):
             self.metric.push_column(weights, c, j, x, amount, gain)
         self.metric.push_column(weights, c, linear.width, rows.tail.offset, amount, gain)
         self.shift_mean(rows, i, c, 1.0, trial)
-        return linear.scalars.count_update(c, step) or due
+        return linear.scalars.count_update(c, step) or must_maintain
 
     def rescale(self, c, factor, trial):
         return self.linear.rescale(c, factor, trial)

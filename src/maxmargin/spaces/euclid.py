@@ -1,4 +1,4 @@
-"""The ordinary geometry, p = 2: the weights are their own dual."""
+"""The Euclidean geometry, p = 2, in which the weights are their own dual."""
 
 from __future__ import annotations
 
@@ -15,19 +15,13 @@ CANCELLED = 1e-4
 
 
 class Euclid(NamedTuple):
-    """What a space asks of its geometry. All sums are over the lazily scaled weights.
-
-    Attributes
-    ----------
-    p : 2, the exponent of the norm in which examples are measured
-    width : number of features
-    """
+    """The interface of geometries, for p = 2. All sums are over the lazily scaled weights."""
 
     p: float
     width: Annotated[int, Follows("coordinates")]
 
     def scale_limit(self):
-        """Squares of weights that a scale up to this one is kept apart from are still numbers."""
+        """The largest scale for which the squares of weights cannot overflow."""
         return LARGEST_SCALE
 
     def product(self, rows, i, weights, c):
@@ -39,7 +33,7 @@ class Euclid(NamedTuple):
         rows.add(i, weights, c, amount)
 
     def push_vector(self, vectors, at, weights, c, amount):
-        """The same for a vector that is no row."""
+        """``weights += amount * vectors[at]``."""
         for j in range(weights.shape[1]):
             weights[c, j] += amount * vectors[at, j]
 
@@ -48,32 +42,28 @@ class Euclid(NamedTuple):
         return rows.square(i)
 
     def square_bound(self, rows, i):
-        """At least the squared norm of row ``i``, where computing that is too dear."""
+        """An upper bound on the squared norm of row ``i``, if that is expensive to compute."""
         return rows.square(i)
 
     def follow_norm2(self, scalars, c, weights, first, stop, cross, square):
-        """Keep ``|w|**2`` of problem c true after a step that changed it by these terms.
-
-        Its weights are the lines from ``first`` to ``stop``.
-        """
+        """Update ``|w|**2`` of problem c, whose lines are ``first`` to ``stop``, by these terms."""
         scalars.grow_norm2(c, cross, square)
         if scalars.has_drifted(c):
             self.sum_norm2(scalars, c, weights, first, stop)
 
     def sum_norm2(self, scalars, c, weights, first, stop):
-        """Compute ``|w|**2`` anew, where that can be done."""
-        mine = scalars.table[c]
-        total = mine.hidden_positive + mine.hidden_negative
+        """Recompute ``|w|**2``, if that is possible."""
+        record = scalars.table[c]
+        total = record.hidden_positive + record.hidden_negative
         for line in range(first, stop):
             total += self.plain_square(weights, line)
-        mine.norm2 = mine.scale * mine.scale * total
-        mine.norm_error = 0.0
+        record.norm2 = record.scale * record.scale * total
+        record.norm_error = 0.0
 
     def plain_square(self, weights, c):
         """The sum of squares of a line of weights.
 
-        The intercept's comes last, so that features of weight 0 behind the others, which move it
-        elsewhere, do not change the order of the sum.
+        The intercept's comes last, so that spare features of weight 0 do not change the order.
         """
         intercept = weights[c, self.width]
         weights[c, self.width] = 0.0
@@ -82,12 +72,12 @@ class Euclid(NamedTuple):
         return square + intercept * intercept
 
     def fold(self, c, factor):
-        """The weights have been multiplied by ``factor``."""
+        """Call after the weights were multiplied by ``factor``."""
 
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
-        """The squared length of half the difference of row ``i`` and the other of its pair.
+        """The squared length of half the difference of row ``i`` and the other member of its pair.
 
-        0 if they are the same point; and a number that half their distance does not pass.
+        It is 0 for the same point. Returns an upper bound on half the distance as well.
         """
         total = xx + pair.squares[c, other]
         apart = total - 2.0 * rows.dot(i, pair.members, 2 * c + other)
@@ -97,8 +87,7 @@ class Euclid(NamedTuple):
         return 0.25 * apart, 0.5 * math.sqrt(apart)
 
     def squared_distance(self, pair, rows, i, at):
-        """The same coordinate by coordinate, which loses nothing where both have a long way in
-        common."""
+        """The squared distance by coordinates, without cancellation if both are nearly equal."""
         for j in range(pair.members.shape[1]):
             pair.difference[0, j] = 0.0
         rows.add(i, pair.difference, 0, 1.0)

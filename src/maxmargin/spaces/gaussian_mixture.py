@@ -21,17 +21,9 @@ COUNTS = np.dtype(
 class Mixture(NamedTuple):
     """The components of all classes; those in use are the first ones.
 
-    Attributes
-    ----------
-    owners : the class of each component
-    means, variances : arrays of shape (components, features)
-    sizes : number of rows in each component
-    levels : log of the density at the mean, without the weight
-    state : number of components in use and of rows in them, margin errors, and the margin rho
-    logs : the log-densities of a row
-    row : a row without gaps
-    distances : its squared distances
-    outputs : its log-density for each class
+    ``owners`` are their classes, ``sizes`` their numbers of rows, and ``levels`` the logs of their
+    unweighted densities at the mean. The buffers have a dense row, its log-density and squared
+    distance for each component, and its log-density for each class.
     """
 
     owners: Annotated[np.ndarray, Array("components", dtype=np.int32, below="classes")]
@@ -119,10 +111,9 @@ class Mixture(NamedTuple):
         return best
 
     def free_place(self):
-        """Where a new component can go: behind the others, or in the place of one.
+        """The place of a new component, which may replace the one with the fewest rows.
 
-        That is the one with the fewest rows, of a class that has others while there is such a one,
-        so that no class is lost.
+        Components of classes with several of them are replaced first, so that no class is lost.
         """
         used = self.state[0].components
         if used < self.owners.size:
@@ -175,7 +166,7 @@ bridge("free_place", "establish", "join_in", "set_level", inline=False)
 
 
 def new_mixture(classes: int, width: int, most: int, rho: float) -> Mixture:
-    """No components yet, and place for ``most`` of them."""
+    """A mixture without components, with memory for ``most`` of them."""
     mixture = blank(Mixture, {"components": most, "features": width, "classes": classes})
     mixture.state.rho = rho
     return mixture
@@ -183,7 +174,7 @@ def new_mixture(classes: int, width: int, most: int, rho: float) -> Mixture:
 
 @Compiled
 def learn_mixture(rows, labels, order, rule, mixture, logs):  # type: ignore[no-untyped-def]
-    """Present the rows ``order``, in that order; the number of mistakes.
+    """Present the rows ``order``, in that order; returns the number of mistakes.
 
     Put the log-densities of the classes before each is learned into ``logs``, unless it is empty.
     """

@@ -1,9 +1,9 @@
-"""The geometry of a kernel: rows are known by their inner products alone.
+"""The geometry of a kernel, in which rows are given by their inner products.
 
-A weight vector is ``w = sum_k a_k phi(x_k)`` over the rows of a block, and is kept as its
-coefficients a. So a row is a unit vector (`UnitRows`), a step changes one coefficient, and the
-outputs ``w.phi(x_k)`` for all rows of the block follow each step by one row of the Gram matrix.
-Rows outside the block take part through the outputs that the block starts with.
+A weight vector ``w = sum_k a_k phi(x_k)`` over the rows of a block is stored as its coefficients a.
+So a row is a unit vector (`UnitRows`), a step changes one coefficient, and the outputs
+``w.phi(x_k)`` of all rows of the block are corrected by one row of the Gram matrix. Rows outside
+the block contribute through the initial outputs.
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ from maxmargin.core.rows import Tail
 from maxmargin.spaces.certificate_vectors import Means
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE
 
-# Rows nearer than this part of their squared norms are taken for the same, however inexact the
-# kernel is.
+# Rows whose squared distance, relative to their squared norms, is below this can be the same point.
 SAME_POINT = 1e-6
 
 
 class UnitRows(NamedTuple):
-    """Rows of a block as unit vectors, in the coordinates that coefficients have.
-
-    ``tail`` says which offset is part of the kernel; nothing of it is left to add.
-    """
+    """Rows of a block as unit vectors; the offset of ``tail`` is part of the kernel."""
 
     number: int
     tail: Tail
@@ -43,18 +39,17 @@ class UnitRows(NamedTuple):
 
 
 class Gram(NamedTuple):
-    """The geometry for kernels; see `Euclid` for what a space asks.
+    """The geometry of kernels; see `Euclid` for the interface.
 
     Attributes
     ----------
-    p : 2
     products : kernel values of rows of the block with all of its rows
     lines : those of other rows of the block with all rows of the fit
     columns : the numbers that the rows of the block have in the fit; empty without ``lines``
     sources : for each row of the block its line in ``products``, or -1 - its line in ``lines``
-    diagonal : ``|phi(x)|**2`` of each row, shift and soft margin included
+    diagonal : ``|phi(x)|**2`` of each row, including shift and soft margin
     shift : added to all kernel values, the square of the intercept's coordinate
-    rounding : how exact kernel values are, relative to the largest
+    rounding : the precision of kernel values, relative to the largest
     outputs : ``w.phi(x_k)``, over the scale, for each problem
     folded : all factors by which the weights of a problem have been multiplied
     """
@@ -87,7 +82,7 @@ class Gram(NamedTuple):
     def move_along(self, i, weights, c, amount):
         """``w += amount * phi(x_i)``, and all outputs with it."""
         weights[c, i] += amount
-        mine, source = self.outputs[c, i] + amount * self.diagonal[i], self.sources[i]
+        output, source = self.outputs[c, i] + amount * self.diagonal[i], self.sources[i]
         if source >= 0:
             for k in range(self.outputs.shape[1]):
                 self.outputs[c, k] += amount * (float(self.products[source, k]) + self.shift)
@@ -96,7 +91,7 @@ class Gram(NamedTuple):
             for k in range(self.outputs.shape[1]):
                 value = float(self.lines[line, self.columns[k]])
                 self.outputs[c, k] += amount * (value + self.shift)
-        self.outputs[c, i] = mine
+        self.outputs[c, i] = output
 
     def value(self, i, k):
         """The kernel value of two rows of the block."""
@@ -115,7 +110,7 @@ class Gram(NamedTuple):
         scalars.grow_norm2(c, cross, square)
 
     def sum_norm2(self, scalars, c, weights, first, stop):
-        pass  # the sum goes over rows that are not here
+        pass  # the sum includes rows outside the block
 
     def fold(self, c, factor):
         for k in range(self.outputs.shape[1]):
@@ -136,14 +131,10 @@ class Gram(NamedTuple):
 
 @with_methods_of(Means)
 class Averages(NamedTuple):
-    """The witness of a kernel space: averages alone, as coefficients tell the rest themselves.
+    """The witness of a kernel space: only averages, as bounds follow from the coefficients.
 
-    Attributes
-    ----------
-    average, past : see `Witness`
-    folded : that of `Gram`
-    closed : the average of rows outside the block lacks so much of their coefficients, as they were
-        before they are multiplied by ``folded``
+    ``closed`` is what the averages of rows outside the block lack, as a multiple of their
+    coefficients before these are multiplied by ``folded``.
     """
 
     average: np.ndarray
@@ -164,7 +155,7 @@ bridge("move_along", "value", inline=False)
 
 @Compiled
 def add_weighted(weights, values, shift, sums):  # type: ignore[no-untyped-def]
-    """``sums += weights @ (values + shift)`` in float64, without those weights that are 0."""
+    """``sums += weights @ (values + shift)`` in float64, skipping weights that are 0."""
     for c in range(weights.shape[0]):
         for r in range(weights.shape[1]):
             weight = weights[c, r]
@@ -175,19 +166,19 @@ def add_weighted(weights, values, shift, sums):  # type: ignore[no-untyped-def]
 
 @Compiled
 def add_lines(weights, lines, slots, ids, diagonal, shift, sums):  # type: ignore[no-untyped-def]
-    """`add_weighted` for the lines of all rows with the rows ``ids``, which are at ``slots``.
+    """`add_weighted` for the lines in ``slots``, which belong to the rows ``ids``.
 
-    With itself a row has the product in ``diagonal``.
+    The product of a row with itself is that in ``diagonal``.
     """
     for c in range(weights.shape[0]):
         for r in range(weights.shape[1]):
             weight = weights[c, r]
             if weight != 0.0:
-                line, own = slots[r], ids[r]
-                mine = sums[c, own] + weight * diagonal[own]
+                line, row = slots[r], ids[r]
+                exact = sums[c, row] + weight * diagonal[row]
                 for k in range(sums.shape[1]):
                     sums[c, k] += weight * (float(lines[line, k]) + shift)
-                sums[c, own] = mine
+                sums[c, row] = exact
 
 
 @Compiled
@@ -199,12 +190,24 @@ def copy_lines(lines, slots, columns, places, out):  # type: ignore[no-untyped-d
 
 
 @Compiled
-def complete_lines(lines, kept, numbers, values, others, out):  # type: ignore[no-untyped-def]
-    """The lines of the rows ``numbers``: their values with ``others``, and those of symmetry.
+def compress(matrix, kept, out):  # type: ignore[no-untyped-def]
+    """The upper triangle of ``matrix[kept][:, kept]`` in ``out``, line by line.
 
-    ``lines`` are those of the rows ``kept``; ``values`` may be empty.
+    ``out`` may be the memory of the matrix: as ``kept`` is in ascending order, nothing is
+    overwritten before it is read.
     """
-    # Tiles of both, which stay in the cache.
+    for r in range(kept.size):
+        for k in range(r, kept.size):
+            out[r * kept.size + k] = matrix[kept[r], kept[k]]
+
+
+@Compiled
+def complete_lines(lines, kept, numbers, values, others, out):  # type: ignore[no-untyped-def]
+    """Fill the lines of the rows ``numbers``, by symmetry from ``lines`` of the rows ``kept``.
+
+    The other columns are ``values``, the kernel values with the rows ``others``.
+    """
+    # Tiles stay in the cache.
     for first in range(0, numbers.size, 64):
         last = min(first + 64, numbers.size)
         for start in range(0, kept.size, 16):
@@ -220,9 +223,9 @@ def complete_lines(lines, kept, numbers, values, others, out):  # type: ignore[n
 
 @Compiled
 def add_products(lines, places, weights, buffer, sums):  # type: ignore[no-untyped-def]
-    """``sums += weights.T @ lines[places]`` in float64, without those weights that are 0.
+    """``sums += weights.T @ lines[places]`` in float64, skipping weights that are 0.
 
-    ``buffer`` is for as many numbers of rows as are multiplied while they are in the cache.
+    The size of ``buffer`` is the number of rows that are multiplied while they are in the cache.
     """
     for start in range(0, places.size, buffer.size):
         end = min(start + buffer.size, places.size)

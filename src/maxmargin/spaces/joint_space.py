@@ -1,4 +1,4 @@
-"""The space of a learner with one weight vector per class, all moved together.
+"""The space of jointly learned classes, with one weight vector each.
 
 The classes share one long vector ``W = (w_1, ..., w_C)``: its norm, its scale and its number of
 updates are those of the learner. A row x of class y has one constraint for each rival class z,
@@ -17,7 +17,7 @@ from maxmargin.spaces.linear_space import LinearSpace
 
 
 class OneBest(NamedTuple):
-    """Step along the constraint of the rival with the largest gap, as the rule says."""
+    """Take the rule's step along the constraint of the rival with the largest gap."""
 
     most: int
 
@@ -27,16 +27,19 @@ class OneBest(NamedTuple):
         margin, cost = rivals.outputs[y] - rivals.outputs[rival], rivals.wanted(y, rival)
         shrink, step = rule.step(rivals.against(y, rival, trial))
         step = space.limited_step(step)
-        due = shrink != 1.0 and space.rescale(0, shrink, trial.t)
+        must_maintain = shrink != 1.0 and space.rescale(0, shrink, trial.t)
         rivals.taken[0] = rival
-        rivals.steps[0] = step = step / cost  # the rule's is along the constraint over its cost
+        rivals.steps[0] = step = step / cost  # the rule steps along the constraint over its cost
         space.step_all(rows, i, y, 1, step, trial.t)
         cross, square = 2.0 * step * shrink * margin, 2.0 * step * step * xx
-        return space.book_all(rows, i, y, step, step * cost, cross, square, xx) or due
+        return (
+            space.record_joint_step(rows, i, y, step, step * cost, cross, square, xx)
+            or must_maintain
+        )
 
 
 class KBest(NamedTuple):
-    """Lift the margins over the ``most`` rivals with the largest gaps by the smallest step."""
+    """Take the smallest step that closes the gaps of the ``most`` worst rivals."""
 
     most: int
 
@@ -56,12 +59,12 @@ class KBest(NamedTuple):
             squares += step * step
             costs += step * cost
         space.step_all(rows, i, y, count, total, trial.t)
-        return space.book_all(rows, i, y, total, costs, cross, squares * xx, xx)
+        return space.record_joint_step(rows, i, y, total, costs, cross, squares * xx, xx)
 
 
 @with_methods_of(Means)
 class JointWitness(NamedTuple):
-    """What gives means, and the weights at the last snapshot; see `Witness`."""
+    """Averages, and the weights at the last snapshot; see `Witness`."""
 
     average: Vectors
     past: Past
@@ -72,20 +75,12 @@ class JointWitness(NamedTuple):
             self.mark[c, j] *= factor
 
     def snapshot(self, weights, c):
-        """Remember the weights as they are now."""
         for j in range(self.mark.shape[1]):
             self.mark[c, j] = weights[c, j]
 
 
 class JointSpace(NamedTuple):
-    """Weight vectors of several classes that are one; ``linear.scalars.table[0]`` is about all.
-
-    Attributes
-    ----------
-    linear : the weights of each class
-    rivals : buffers for the rivals of a row
-    policy : `OneBest` or `KBest`
-    """
+    """Jointly learned weight vectors; their common scalars are ``linear.scalars.table[0]``."""
 
     linear: Annotated[LinearSpace, Saved()]
     rivals: Rivals
@@ -104,7 +99,7 @@ class JointSpace(NamedTuple):
         return self.linear.square_of(rows, i)
 
     def usable(self, i, margin, xx):
-        """The squared length of the part of x that a step goes along."""
+        """The squared length of the part of x that a step moves along."""
         return xx
 
     def limited_step(self, step):
@@ -115,11 +110,11 @@ class JointSpace(NamedTuple):
         linear = self.linear
         return linear.scalars.table[0].scale * linear.geometry.product(rows, i, linear.weights, c)
 
-    def look_mean(self, rows, i, c, trials):
+    def mean_output(self, rows, i, c, trials):
         linear = self.linear
-        return linear.mean_under(rows, i, c, linear.scalars.table[0].scale, trials)
+        return linear.mean_output_under(rows, i, c, linear.scalars.table[0].scale, trials)
 
-    def meet(self, rows, i):
+    def compute_outputs(self, rows, i):
         """Compute the outputs for all classes."""
         for c in range(self.rivals.outputs.size):
             self.rivals.outputs[c] = self.output(rows, i, c)
@@ -138,23 +133,22 @@ class JointSpace(NamedTuple):
         linear.geometry.push(rows, i, linear.weights, c, amount)
         linear.witness.follow_mean(rows, i, c, scale, amount, trial)
 
-    def book_all(self, rows, i, y, step, costs, cross, square, xx):
-        """Keep the scalars true after a step that changed ``W.W`` by these terms.
+    def record_joint_step(self, rows, i, y, step, costs, cross, square, xx):
+        """Update the scalars after a step that changed ``W.W`` by these terms.
 
-        ``costs`` is the sum of the rivals' steps times their costs. All rivals have negative
-        coefficients: what they cost is kept where those would have their mass. Bounds must also
-        know who has rows: behind the first line updates are those by rows of that class.
+        ``costs`` is the sum of the rivals' steps times their costs, kept in ``negative``. Bounds
+        need the classes that have rows, so each later line counts the updates by its class.
         """
         linear = self.linear
-        mine, classes = linear.scalars.table[0], linear.weights.shape[0]
-        mine.positive += step / mine.scale
+        record, classes = linear.scalars.table[0], linear.weights.shape[0]
+        record.positive += step / record.scale
         if self.rivals.costs.size > 0:
-            mine.negative += costs / mine.scale
+            record.negative += costs / record.scale
             if y > 0:
                 linear.scalars.table[y].updates += 1
         hidden = rows.tail.hidden_square(i, linear.weights, linear.width)
         if hidden > 0.0:
-            mine.hidden_positive += hidden * square / (xx * mine.scale * mine.scale)
+            record.hidden_positive += hidden * square / (xx * record.scale * record.scale)
         linear.geometry.follow_norm2(linear.scalars, 0, linear.weights, 0, classes, cross, square)
         return linear.scalars.count_update(0, step)
 
@@ -171,5 +165,5 @@ class JointSpace(NamedTuple):
             linear.scalars.mark_masses(0)
 
 
-bridge("correct", "step_all", "step_class", "book_all")
-bridge("meet", "snapshot", inline=False)
+bridge("correct", "step_all", "step_class", "record_joint_step")
+bridge("compute_outputs", "snapshot", inline=False)

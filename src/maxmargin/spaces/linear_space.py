@@ -20,9 +20,7 @@ class LinearSpace(NamedTuple):
     ----------
     geometry : `Euclid`, `PNorm` (the weights are theta, and w is their dual) or `Gram` (the weights
         are coefficients of rows)
-    width : number of features
     weights : of the features, the intercept's coordinate, and private coordinates
-    scalars : Scalars
     witness : `Witness`, `JointWitness` or `Averages`
     """
 
@@ -46,12 +44,12 @@ class LinearSpace(NamedTuple):
         """``w.x``."""
         return self.scalars.table[c].scale * self.geometry.product(rows, i, self.weights, c)
 
-    def look_mean(self, rows, i, c, trials):
+    def mean_output(self, rows, i, c, trials):
         """The output of the mean of ``w`` over the ``trials`` so far (`certificate_vectors`)."""
-        return self.mean_under(rows, i, c, self.scalars.table[c].scale, trials)
+        return self.mean_output_under(rows, i, c, self.scalars.table[c].scale, trials)
 
-    def mean_under(self, rows, i, line, scale, trials):
-        """The same for a line of weights under this scale."""
+    def mean_output_under(self, rows, i, line, scale, trials):
+        """`mean_output` for a line of weights under this scale."""
         summed = self.witness.past_scales(line, scale, trials + 1)
         now = self.geometry.product(rows, i, self.weights, line)
         before = self.geometry.product(rows, i, self.witness.average, line)
@@ -62,11 +60,11 @@ class LinearSpace(NamedTuple):
         return self.geometry.square_of(rows, i)
 
     def square_bound(self, rows, i):
-        """At least the squared norm of row ``i``; see `Euclid`."""
+        """An upper bound on the squared norm of row ``i``; see `Euclid`."""
         return self.geometry.square_bound(rows, i)
 
     def aim(self, rows, i, c, y, f, xx):
-        """The margin and the squared length of the vector that a step goes along: y * x itself."""
+        """The margin and squared length of the vector that a step moves along, here y * x."""
         return y * f, xx
 
     def decide(self, rule, trial, c):
@@ -76,30 +74,29 @@ class LinearSpace(NamedTuple):
     def move(self, rows, i, c, y, shrink, step, margin, xx, trial):
         """``w <- shrink * w + step * y * x``, given ``margin = y * w.x`` before and ``xx = x.x``.
 
-        Like `rescale`, says whether `maintain` should be called before the next trial.
+        Returns, like `rescale`, whether `maintain` should be called before the next trial.
         """
-        due = shrink != 1.0 and self.rescale(c, shrink, trial)
-        mine = self.scalars.table[c]
-        scaled_step = step / mine.scale
+        must_maintain = shrink != 1.0 and self.rescale(c, shrink, trial)
+        record = self.scalars.table[c]
+        scaled_step = step / record.scale
         self.geometry.push(rows, i, self.weights, c, y * scaled_step)
         self.witness.follow(rows, i, c, y, scaled_step)
-        self.witness.follow_mean(rows, i, c, mine.scale, y * scaled_step, trial)
+        self.witness.follow_mean(rows, i, c, record.scale, y * scaled_step, trial)
         hidden = rows.tail.hidden_square(i, self.weights, self.width)
         if hidden > 0.0:
             hidden *= scaled_step * scaled_step
         if y > 0.0:
-            mine.positive += scaled_step
-            mine.hidden_positive += hidden
+            record.positive += scaled_step
+            record.hidden_positive += hidden
         else:
-            mine.negative += scaled_step
-            mine.hidden_negative += hidden
-        return self.book(c, step, shrink * margin, xx) or due
+            record.negative += scaled_step
+            record.hidden_negative += hidden
+        return self.record_step(c, step, shrink * margin, xx) or must_maintain
 
-    def book(self, c, step, margin, xx):
-        """Keep the scalars true after a step of length ``step`` along a vector.
+    def record_step(self, c, step, margin, xx):
+        """Update the scalars after a step of length ``step`` along a vector.
 
-        ``margin`` is the product of that vector with ``w`` as it was before the step, ``xx`` its
-        squared length.
+        ``margin`` is its product with ``w`` before the step, ``xx`` its squared length.
         """
         cross, square = 2.0 * step * margin, step * step * xx
         self.geometry.follow_norm2(self.scalars, c, self.weights, c, c + 1, cross, square)
@@ -110,7 +107,7 @@ class LinearSpace(NamedTuple):
         return self.rescale_lines(c, c, c + 1, factor, trial)
 
     def rescale_lines(self, c, first, stop, factor, trial):
-        """The same where the lines from ``first`` to ``stop`` are the weights of problem ``c``."""
+        """`rescale` if the lines from ``first`` to ``stop`` are the weights of problem ``c``."""
         for line in range(first, stop):
             self.witness.count_trials(line, self.scalars.table[c].scale, trial)
         if factor == 0.0:
@@ -137,11 +134,11 @@ class LinearSpace(NamedTuple):
         self.geometry.sum_norm2(self.scalars, c, self.weights, first, stop)
 
     def maintain(self, c):
-        """Fold the scale where it is about to run out."""
+        """Fold the scale if it is near overflow or underflow."""
         if self.scalars.must_fold(c, self.geometry.scale_limit()):
             self.fold_lines(c, c, c + 1, self.scalars.table[c].scale)
 
 
-bridge("updates", "norm2", "output", "aim", "move", "book", "rescale", "rescale_lines")
-bridge("look_mean", "mean_under")
+bridge("updates", "norm2", "output", "aim", "move", "record_step", "rescale", "rescale_lines")
+bridge("mean_output", "mean_output_under")
 bridge("fold_lines", "maintain", inline=False)

@@ -1,12 +1,11 @@
-"""The space of a learner with a true intercept, which steps along pairs of examples.
+"""The space of learners with a free intercept, which step along pairs of examples.
 
-Kept beside the weights are the last positive and the last negative example that brought an update.
-A step goes along half their difference, ``z = (x_pos - x_neg) / 2``, in which an intercept cancels;
-afterwards the intercept is set so that both have the same margin, and a rule that puts ``z`` on
-margin 1 (ROMMA, AMIRA) puts both of them there. So the intercept is learned without a price on its
-size, and shifting all examples changes nothing but the intercept. (K. Ishibashi, K. Hatano and M.
-Takeda, "Online learning of approximate maximum p-norm margin classifiers with bias", COLT 2008,
-section 3.2.)
+It keeps the last positive and the last negative example that caused an update, the members. A step
+moves along half their difference, ``z = (x_pos - x_neg) / 2``, in which an intercept cancels; then
+the intercept is set to give both the same margin. A rule that puts ``z`` on margin 1 (ROMMA, AMIRA)
+puts both members there. So the intercept has no penalty, and shifting all examples changes only the
+intercept. (K. Ishibashi, K. Hatano and M. Takeda, "Online learning of approximate maximum p-norm
+margin classifiers with bias", COLT 2008, section 3.2.)
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.problem_scalars import AWAITING
 
 POSITIVE, NEGATIVE = 0, 1
-# Instead of the number of a row: a member that is no row of this call, none yet, or one from before
-# this fit, of which its certificate cannot speak.
+# In place of a row number: a member that is no row of this call, no member yet, or a member from
+# before this fit, which its certificate must exclude.
 ELSEWHERE, NOBODY, FOREIGN = -1, -2, -3
 
 
@@ -33,14 +32,13 @@ class PairSpace(NamedTuple):
 
     Attributes
     ----------
-    linear : the weights, which know nothing of intercepts
+    linear : the weights without intercepts
     bias : the intercept of each problem
-    members : the two examples of each problem as weight-like vectors, in lines 2c and 2c + 1, and
-        a line that stays empty
+    members : the two members of each problem as vectors, in lines 2c and 2c + 1, and an empty line
     numbers : their row numbers, or ELSEWHERE, NOBODY or FOREIGN
     squares : their ``x.x``
-    private : the weights in their private coordinates where these are not recorded, over the scale
-    difference : where a row is written out to be compared with a member
+    private : their private weights, if these are not stored as coordinates, over the scale
+    difference : a scratch vector
     """
 
     linear: Annotated[LinearSpace, Saved()]
@@ -74,12 +72,12 @@ class PairSpace(NamedTuple):
         return self.linear.output(rows, i, c) + self.bias[c]
 
     def aim(self, rows, i, c, y, f, xx):
-        """Let x replace the member of its class; margin and squared length of the new ``z``.
+        """Replace the member of the class by x; returns margin and squared length of the new ``z``.
 
-        The other member has margin 1, so ``w.z`` is the mean of 1 and the margin of x. The first of
-        all examples becomes a member without an update: until its rival comes, it alone decides.
+        The other member has margin 1, so ``w.z`` is the mean of 1 and the margin of x. The first
+        example becomes a member without an update, and alone determines the intercept.
         """
-        mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
+        side, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
         linear, rival, along2 = self.linear, self.numbers[c, other], 0.0
         if rival != NOBODY:
             geometry, weights = linear.geometry, linear.weights
@@ -90,7 +88,7 @@ class PairSpace(NamedTuple):
                 scalars = linear.scalars.table[c]
                 scalars.bound = min(scalars.bound, limit)
                 return 1.0, 0.0
-        self.adopt(rows, i, c, mine, xx)
+        self.adopt(rows, i, c, side, xx)
         if rival == NOBODY and self.norm2(c) == 0.0:
             self.bias[c] = y
         if along2 <= 0.0:
@@ -121,8 +119,8 @@ class PairSpace(NamedTuple):
 
         The rules put ``z`` on margin 1, so the other member has margin 1 as well.
         """
-        due = shrink != 1.0 and self.rescale(c, shrink, trial)
-        mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
+        must_maintain = shrink != 1.0 and self.rescale(c, shrink, trial)
+        side, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
         scalars, weights = self.linear.scalars.table[c], self.linear.weights
         half = 0.5 * y * step / scalars.scale
         geometry = self.linear.geometry
@@ -132,20 +130,22 @@ class PairSpace(NamedTuple):
         else:
             geometry.push_vector(self.members, 2 * c + other, weights, c, -half)
         if rows.tail.hidden_square(i, weights, self.linear.width) > 0.0:
-            self.add_private(c, mine, half * rows.tail.private)
+            self.add_private(c, side, half * rows.tail.private)
             self.add_private(c, other, -half * rows.tail.private)
         scalars.positive += step / scalars.scale  # all mass is on pairs
-        due = self.linear.book(c, step, shrink * margin, along2) or due
-        self.bias[c] = y - self.linear.output(rows, i, c) - self.hidden_output(rows, c, mine)
-        # From here on all steps are along rows of this fit.
-        return due or (scalars.certifiable == AWAITING and self.numbers[c, other] != FOREIGN)
+        must_maintain = self.linear.record_step(c, step, shrink * margin, along2) or must_maintain
+        self.bias[c] = y - self.linear.output(rows, i, c) - self.hidden_output(rows, c, side)
+        # From now on all steps are along rows of this fit.
+        return must_maintain or (
+            scalars.certifiable == AWAITING and self.numbers[c, other] != FOREIGN
+        )
 
     def hidden_output(self, rows, c, side):
-        """What a member's private coordinate adds to its output, where it is not recorded."""
+        """The contribution of a member's private weight to its output, if not stored otherwise."""
         return self.linear.scalars.table[c].scale * rows.tail.private * self.private[c, side]
 
     def add_private(self, c, side, amount):
-        """Add to the weight in a member's private coordinate, and keep the sum of all squares."""
+        """Add to a member's private weight, and update the sum of squares."""
         before = self.private[c, side]
         self.private[c, side] = before + amount
         self.linear.scalars.table[c].hidden_positive += amount * (2.0 * before + amount)

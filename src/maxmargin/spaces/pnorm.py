@@ -5,11 +5,11 @@ Steps are made on a vector theta, and the weights are its dual,
     w_j = sign(theta_j) |theta_j|^(p-1) / |theta|_p^(p-2),     |w|_q = |theta|_p.
 
 With ``theta = scale * v`` the powers ``u_j = sign(v_j) |v_j|^(p-1)`` and ``S = sum |v_j|^p`` are
-kept for all coordinates, so that a look at an example costs what it costs for p = 2, and a step
-only has to raise the coordinates that it changes. (C. Gentile, "The robustness of the p-norm
-algorithms", Machine Learning 53, 2003.)
+kept for all coordinates, so that an output costs what it costs for p = 2, and a step computes
+powers only of coordinates that it changes. (C. Gentile, "The robustness of the p-norm algorithms",
+Machine Learning 53, 2003.)
 
-Where p-th powers would leave the range of float64, v is measured by its largest coordinate first.
+If p-th powers would leave the range of float64, v is divided by its largest coordinate first.
 """
 
 from __future__ import annotations
@@ -25,30 +25,27 @@ from maxmargin.spaces.pnorm_plane import Plane
 from maxmargin.spaces.power import Power, PowerBuffer, power
 from maxmargin.spaces.problem_scalars import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
 
-# What a sum in two parts loses by an update of up to 2**20 coordinates, relative to all its terms.
+# The relative rounding error of a two-part sum in an update of up to 2**20 coordinates.
 SUM_ROUNDING = 2**20 * ROUNDING * ROUNDING
-# A sum of p-th powers between these two has lost nothing to underflow, and may grow by more terms.
+# Sums of p-th powers in this range are not affected by underflow, nor near overflow.
 SMALLEST_SUM, LARGEST_SUM = 1e-200, 1e200
 
 
 class PNorm(NamedTuple):
-    """The geometry for p > 1 other than 2; see `Euclid` for what a space asks.
+    """The geometry for p > 1 other than 2; see `Euclid` for the interface.
 
     Attributes
     ----------
-    p : the exponent of the norm in which examples are measured
-    largest_scale : a scale of the weights whose p-th power is at most the square of Euclid's
-    dual_power : raises to p - 1
-    units : what v is multiplied by before it is raised, for each problem
+    largest_scale : see `scale_limit`
+    dual_power, curvature : raise to p - 1, and to p - 2
+    units : the factor of v before powers are computed, for each problem
     powers : u, for each problem
-    sums, lows : S in two parts, for each problem, the second too small for the first to hold
+    sums, lows : S in two parts, for each problem
     sum_errors : bounds on the rounding errors in the sums
     gains : S**((2 - p) / p) / unit, so that ``w = scale * gain * u``
-    curvature : raises to p - 2
-    buffer : where powers are computed
     z, t : the vectors of a `Plane`
-    stamps, serial : which columns the present z has got already, its number, and its size
-    evaluations : how often points of planes were computed, for each problem
+    stamps, serial : the columns that the present z already has, its number, and its size
+    evaluations : the number of points of planes that were computed, for each problem
     """
 
     p: float
@@ -190,16 +187,16 @@ class PNorm(NamedTuple):
 
     def set_norm2(self, scalars, c):
         """``|w|**2 = scale**2 S**(2/p)``, and the gain that goes with it."""
-        mine = scalars.table[c]
-        mine.norm_error = 0.0
+        record = scalars.table[c]
+        record.norm_error = 0.0
         if self.sums[c] <= 0.0:
             self.gains[c] = 0.0
-            mine.norm2 = 0.0
+            record.norm2 = 0.0
             return
         size = math.pow(self.sums[c], 1.0 / self.p)
         self.gains[c] = size * size / self.sums[c] / self.units[c]
         size /= self.units[c]
-        mine.norm2 = mine.scale * size * mine.scale * size
+        record.norm2 = record.scale * size * record.scale * size
 
     def sum_powers(self, weights, c):
         """Compute the powers and their sum from the weights, free of drift."""

@@ -16,12 +16,8 @@ QUARTER = 0.25
 class Power(NamedTuple):
     """``x**exponent``; by square roots if the exponent is 0 or a positive multiple of a quarter.
 
-    x may be 0 unless the exponent is negative.
-
-    Attributes
-    ----------
-    exponent : the exponent
-    whole, quarters : its whole part and the quarters beyond, or -1 quarters for any other number
+    x may be 0 unless the exponent is negative. ``quarters`` beyond the ``whole`` part are -1 for
+    other exponents.
     """
 
     exponent: float
@@ -79,7 +75,7 @@ class Power(NamedTuple):
                     raised[k] *= math.sqrt(factor[k])
 
     def powers_of(self, values: np.ndarray) -> np.ndarray:
-        """The same for an array, which plain Python may ask for."""
+        """`power_of` for an array, callable from Python."""
         buffer = PowerBuffer(values, np.empty_like(values), np.empty_like(values))
         raise_all(self, buffer, values.size)
         return buffer.raised
@@ -102,9 +98,9 @@ def power(exponent: float) -> Power:
 
 
 class PowerBuffer(NamedTuple):
-    """Where many powers are computed: of the numbers in ``base``, into ``raised``.
+    """Scratch arrays for powers of the numbers in ``base``, written to ``raised``.
 
-    There is place for the coordinates of weights, or for a row with its offset and its own one.
+    They have room for the coordinates of weights, or for a row with its offset and private one.
     """
 
     base: Annotated[np.ndarray, Buffer("coordinates + 2")]

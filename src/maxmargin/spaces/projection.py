@@ -1,11 +1,10 @@
-"""With all slots taken, a new row is projected onto the span of those that are there.
+"""The policy that, on a full budget, projects new rows onto the span of the stored ones.
 
-The kernel values between the rows in the slots have a Cholesky factor, ``G = L L'``; its lines are
-coordinates of the rows in an orthonormal basis. The projection of any other row has the coordinates
-``inv(L) k`` there, if k are its kernel values with the rows in the slots. When a row takes a slot,
-its remainder becomes one more direction of the basis: a line is added to inv(L), and a coordinate
-to the rows still to come. Lines are never changed afterwards, so nothing drifts however long the
-stream is.
+The kernel values between stored rows have a Cholesky factor, ``G = L L'``, whose lines are
+coordinates of the rows in an orthonormal basis. The projection of another row has the coordinates
+``inv(L) k``, if k are its kernel values with stored rows. When a row takes a slot, its remainder
+becomes another direction of the basis: inv(L) gets a line, and later rows another coordinate. Lines
+never change afterwards, so nothing drifts on long streams.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from maxmargin.core.numba_backend import bridge
 
 
 class Project(NamedTuple):
-    """Keep what lies in the span of the rows in the slots.
+    """Keep the part of a row in the span of the stored rows.
 
     Attributes
     ----------
-    threshold : a row whose squared distance from the span is not larger is projected in any case
-    rounding : squared distances up to this part of ``x.x`` count as 0
-    careful : are rows that were no mistakes (a margin above 0) projected always, and only if their
-        loss is worth the distance? (Projectron++)
+    threshold : rows within this squared distance of the span are always projected
+    rounding : squared distances up to this fraction of ``x.x`` count as 0
+    careful : rows with a positive margin are always projected, and only if their loss is large
+        enough for the distance (Projectron++)
     inverse : inv(L), of shape (problems * slots, slots)
     coords : of the rows of the block, of shape (problems * block, slots)
     shadows : products of the projections of the block's rows, of shape (problems * block, block)
-    turned : what was added to ``w`` since the block began, in coordinates over the scale
-    slack : sum of the lengths, over the scale, that projections have cut off
-    joins, distance, limit : of the present row: will it take a slot, its squared distance from the
-        span, and its longest step
+    turned : the change of ``w`` since the start of the block, in coordinates over the scale
+    slack : the total length, over the scale, that projections have cut off
+    joins, distance, limit : of the present row: whether it takes a slot, its squared distance from
+        the span, and its longest step
     """
 
     threshold: float
@@ -79,12 +78,12 @@ class Project(NamedTuple):
                 self.turned[line, p] *= factor
 
     def admit(self, space, i, c, y, step, margin):
-        mine = space.scalars.table[c]
-        amount = y * step / mine.scale
+        record = space.scalars.table[c]
+        amount = y * step / record.scale
         if y > 0.0:
-            mine.positive += step / mine.scale
+            record.positive += step / record.scale
         else:
-            mine.negative += step / mine.scale
+            record.negative += step / record.scale
         if self.joins[c]:
             p = space.slots.taken[c]
             space.lead_outputs(i, c, amount)
@@ -93,7 +92,7 @@ class Project(NamedTuple):
             self.add_direction(space, i, c, p)
         else:
             cut = self.distance[c] + self.rounding * space.diagonal[i]
-            self.slack[c] += step / mine.scale * math.sqrt(cut)
+            self.slack[c] += step / record.scale * math.sqrt(cut)
             block = space.outputs.shape[1]
             for p in range(space.slots.taken[c]):
                 self.turned[c, p] += amount * self.coords[c * block + i, p]
@@ -102,7 +101,7 @@ class Project(NamedTuple):
         return False
 
     def admit_all(self, space, i, amounts, gained, mistake):
-        """The same for classes that share their slots; see `Replace.admit_all`."""
+        """`admit` for classes that share their slots; see `Replace.admit_all`."""
         if self.joins[0]:
             p = space.slots.taken[0]
             for c in range(amounts.size):
@@ -126,7 +125,7 @@ class Project(NamedTuple):
         return False
 
     def add_direction(self, space, i, c, p):
-        """Extend the basis by what of row i is not in its span yet."""
+        """Extend the basis by the remainder of row i."""
         block, slots = space.outputs.shape[1], self.inverse.shape[1]
         first, line = c * block, c * slots + p
         length = math.sqrt(self.distance[c] if p > 0 else space.diagonal[i])
@@ -139,9 +138,9 @@ class Project(NamedTuple):
             product = float(space.products[i, k]) + space.shift
             self.coords[first + k, p] = (product - self.shadows[first + i, k]) / length
         for k in range(i + 1, block):
-            mine = self.coords[first + k, p]
+            coordinate = self.coords[first + k, p]
             for j in range(i + 1, block):
-                self.shadows[first + k, j] += mine * self.coords[first + j, p]
+                self.shadows[first + k, j] += coordinate * self.coords[first + j, p]
 
 
 bridge("add_direction", inline=False)

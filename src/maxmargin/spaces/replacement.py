@@ -1,4 +1,4 @@
-"""With all slots taken, a new row takes that of another: the oldest, or any."""
+"""The policies that, on a full budget, replace the oldest row or a random one."""
 
 from __future__ import annotations
 
@@ -11,25 +11,21 @@ from maxmargin.core import fixed_order_sums
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.spaces.budget_space import FROM_BEFORE
 
-# The part of all that updates have gained that forgetting may cost (Dekel et al., section 5).
+# The share of the progress of updates that evictions may cost (Dekel et al., section 5).
 SHARE_TO_LOSE = 15.0 / 32.0
-
-
-# Few enough to stay in the cache while their columns are written one after the other.
+# Lines that stay in the cache while their columns are written.
 LINES_AT_ONCE = 16
 
 
 class Replace(NamedTuple):
-    """Give the slot of one row to another.
+    """Give the slot of one row to another, by the ``choice`` `Oldest` or `AtRandom`.
 
     Attributes
     ----------
-    inner : kernel values between the rows that were in the slots when the block began: the line of
-        each holds those with all others, or with all later ones where the oldest goes first. An
-        array without lines if lengths are not needed
+    inner : kernel values between the rows in the slots at the start of the block, with all rows or,
+        if the oldest row is evicted, with all later ones; empty if lengths are not needed
     fresh, refilled : the slots that rows of the block have taken, and their number
-    stored : how many rows took a slot in all, for each problem
-    choice : `Oldest` or `AtRandom`
+    stored : the total number of rows that took a slot, for each problem
     """
 
     inner: np.ndarray
@@ -49,7 +45,7 @@ class Replace(NamedTuple):
 
     def admit(self, space, i, c, y, step, margin):
         slots = space.slots
-        p, due = slots.taken[c], False
+        p, must_maintain = slots.taken[c], False
         amount = y * step / space.scalars.table[c].scale
         space.lead_outputs(i, c, amount)
         gained = step * (2.0 - 2.0 * margin - step * min(1.0, space.diagonal[i]))
@@ -59,22 +55,22 @@ class Replace(NamedTuple):
         else:
             p = self.choice.victim(self.stored[c], slots.coefs.shape[1], i, c)
             if self.inner.shape[0] > 0:
-                due = self.shorten(space, i, c, p, amount)
+                must_maintain = self.shorten(space, i, c, p, amount)
             space.drop_slot(i, c, p)
         if slots.sources[c, p] == FROM_BEFORE:
             self.fresh[c, self.refilled[c]] = p
             self.refilled[c] += 1
         self.stored[c] += 1
         space.take_slot(i, c, p, amount)
-        return due
+        return must_maintain
 
     def admit_all(self, space, i, amounts, gained, mistake):
-        """The same for classes that share their slots, whose weights the row moves by ``amounts``.
+        """`admit` for classes that share their slots; the row moves their weights by ``amounts``.
 
-        Given what this has gained, and whether the row was a mistake.
+        ``gained`` is the progress of this step, ``mistake`` whether the row was one.
         """
         slots = space.slots
-        p, due, classes = slots.taken[0], False, amounts.size
+        p, must_maintain, classes = slots.taken[0], False, amounts.size
         for c in range(classes):
             if amounts[c] != 0.0:
                 space.lead_outputs(i, c, amounts[c])
@@ -84,7 +80,7 @@ class Replace(NamedTuple):
         else:
             p = self.choice.victim(self.stored[0], slots.coefs.shape[1], i, 0)
             if self.inner.shape[0] > 0:
-                due = self.shorten_all(space, i, p, amounts)
+                must_maintain = self.shorten_all(space, i, p, amounts)
             for c in range(classes):
                 space.drop_slot(i, c, p)
         if slots.sources[0, p] == FROM_BEFORE:
@@ -94,44 +90,44 @@ class Replace(NamedTuple):
         for c in range(1, classes):
             slots.coefs[c, p] = amounts[c]
         space.take_slot(i, 0, p, amounts[0])
-        return due
+        return must_maintain
 
     def shorten(self, space, i, c, p, amount):
-        """Shrink ``w``, which row i has just joined, and take its length without the row in p."""
-        mine, line = space.scalars.table[c], c * space.outputs.shape[1] + i
+        """Shrink ``w``, which includes row i, and update its length for the eviction of slot p."""
+        record, line = space.scalars.table[c], c * space.outputs.shape[1] + i
         output = self.slot_output(space, c, p)
         output += amount * (float(space.cross[line, p]) + space.shift)
-        own, f = mine.scale * space.slots.coefs[c, p], mine.scale * output
+        own, f = record.scale * space.slots.coefs[c, p], record.scale * output
         factor = self.choice.shrinking(c, abs(own), own * f)
-        due = factor != 1.0 and space.rescale_slots(c, factor)
+        must_maintain = factor != 1.0 and space.rescale_slots(c, factor)
         own, f = factor * own, factor * f
         space.scalars.grow_norm2(c, own * own * space.slots.squares[c, p] - 2.0 * own * f, 0.0)
-        return due
+        return must_maintain
 
     def shorten_all(self, space, i, p, amounts):
-        """The same for classes that share their slots; see `SharedSlotSpace.book_all`."""
-        mine, slots = space.scalars.table[0], space.slots
+        """`shorten` for classes that share their slots."""
+        record, slots = space.scalars.table[0], space.slots
         mass, square, product = 0.0, 0.0, 0.0
         for c in range(amounts.size):
-            own = mine.scale * slots.coefs[c, p]
+            own = record.scale * slots.coefs[c, p]
             if own != 0.0:
                 output = self.slot_output(space, c, p)
                 output += amounts[c] * (float(space.cross[i, p]) + space.shift)
                 mass += abs(own)
                 square += own * own
-                product += own * mine.scale * output
+                product += own * record.scale * output
         factor = self.choice.shrinking(0, 0.5 * mass, 0.5 * product)
-        due = factor != 1.0 and space.rescale_slots(0, factor)
+        must_maintain = factor != 1.0 and space.rescale_slots(0, factor)
         change = factor * factor * (square * slots.squares[0, p] - 2.0 * product)
         space.scalars.grow_norm2(0, change, 0.0)
-        return due
+        return must_maintain
 
     def slot_output(self, space, c, p):
         """``w.phi(x)``, over the scale, of the row in slot p."""
         slots, block, s = space.slots, space.outputs.shape[1], space.slots.store_of(c)
         coefs, first, source = slots.coefs, s * block, slots.sources[s, p]
         line = s * coefs.shape[1] + p
-        # What these arrays say about slots that have been refilled is corrected below.
+        # The values for slots that have been refilled are corrected below.
         if source == FROM_BEFORE:
             total = fixed_order_sums.dense_dot(self.inner, line, coefs, c)
             total += coefs[c, p] * (slots.squares[s, p] - space.shift - float(self.inner[line, p]))
@@ -152,10 +148,10 @@ class Replace(NamedTuple):
 
 @Compiled
 def renew(inner, cross, products, slots, fresh, refilled, lines):  # type: ignore[no-untyped-def]
-    """Bring the kernel values between the rows in the slots up to date, after a block.
+    """Update the kernel values between stored rows after a block.
 
-    New rows get their columns; they need ``lines`` too unless the oldest goes first, for their
-    lines will be filled by the columns of all others before they are asked for.
+    New rows get their columns. Unless the oldest row is evicted they also need ``lines``; otherwise
+    their lines are filled by the columns of later rows before they are used.
     """
     block, capacity = products.shape[0], inner.shape[1]
     for c in range(refilled.size):
@@ -178,21 +174,21 @@ def renew(inner, cross, products, slots, fresh, refilled, lines):  # type: ignor
 
 
 class Oldest(NamedTuple):
-    """The oldest row goes, after all have shrunk until it costs little: the Forgetron.
+    """Evict the oldest row, after shrinking w until that costs little: the Forgetron.
 
     The squared distance between w and any g falls by ``step (2 - 2 m - step |x|**2)`` at least when
     a row with margin m joins w and g has margin 1 there, and grows by at most
     ``psi = a**2 + 2 a - 2 a y f(x)`` when a row with coefficient a leaves; both for ``|x| <= 1``.
-    Of a mistake of the Perceptron, no more than 1 counts as gained.
+    A mistake of the Perceptron gains at most 1.
 
-    Only mistakes make w shrink. Other rules than the Perceptron's may have lost more than their
-    share at that time; a mistake may cost its own share always.
+    Only mistakes make w shrink. With other rules than the Perceptron's the loss may exceed its
+    share by then; a mistake may always cost its own share.
 
     Attributes
     ----------
-    gained : what updates have gained so far, for each problem
+    gained : the total progress of updates, for each problem
     lost : the sum of all psi
-    latest : what the present update has gained, or 0 if it was no mistake
+    latest : the progress of the present update, or 0 if the row was no mistake
     """
 
     gained: np.ndarray
@@ -208,10 +204,10 @@ class Oldest(NamedTuple):
         self.latest[c] = gained if mistake else 0.0
 
     def shrinking(self, c, own, own_f):
-        """The largest factor in (0, 1] for which psi stays within the share of what was gained.
+        """The largest factor in (0, 1] for which psi stays within its share of the progress.
 
-        Given the coefficient a of the row that leaves and ``a y f(x)``; under the factor phi the
-        loss is ``(a**2 - 2 a y f) phi**2 + 2 a phi``, which is 0 at 0 and rises from there.
+        For an evicted row with coefficient a, the loss under the factor phi is
+        ``(a**2 - 2 a y f) phi**2 + 2 a phi``, which is 0 at 0 and increases from there.
         """
         square, linear = own * own - 2.0 * own_f, 2.0 * own
         left = max(SHARE_TO_LOSE * self.gained[c] - self.lost[c], SHARE_TO_LOSE * self.latest[c])
@@ -224,12 +220,7 @@ class Oldest(NamedTuple):
 
 
 class AtRandom(NamedTuple):
-    """Any row goes.
-
-    Attributes
-    ----------
-    draws : random numbers from 0 to 1, for each row of the block
-    """
+    """Evict a random row, by a uniform random number for each row of the block."""
 
     draws: np.ndarray
 

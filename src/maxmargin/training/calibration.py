@@ -1,4 +1,4 @@
-"""Probabilities by Platt's map from scores, fitted row by row to scores before each update.
+"""Probabilities by Platt's map from scores, fitted online to the score before each update.
 
 For each problem, with a score s from before its row is learned, and the sign y of the row in it:
 
@@ -9,15 +9,15 @@ For each problem, with a score s from before its row is learned, and the sign y 
     theta <- that which minimises  -log P(y) + |theta - the one before|^2_H / 2
     H <- keep H + (1 - keep) I + (the second derivative of -log P(y))
 
-This is one step of Newton's method on running sums, H, but for the last row, which counts as it is
-(an implicit step): however strange a row, no step goes beyond what that row asks for. H forgets, so
-that scores of weights which were other ones long ago do not count any more.
+This is one step of Newton's method on running sums, H, except that the last row counts exactly (an
+implicit step), so that no outlier causes a step beyond its own minimum. H forgets, because scores
+of old weights do not matter any more.
 
-Weights of online learners swing from row to row, and all scores swing with them. The level says how
-far they are out at the moment, without a look at any label, and theta says how much of that counts.
-With the weights w and the mean m of rows it is w.m, and never has to be summed: m moves a part of
-the way to a row, and w.m the same part to the row's score; a step of w by a row moves w.m by the
-product of that row and m.
+The weights of online learners swing from row to row, and all scores with them. The level measures
+the present offset without any label, and theta how much of it counts. With weights w and the mean
+m of rows it is w.m, updated in constant time: m moves a fraction of the way to a row, and w.m the
+same fraction to the row's score; a step of w along a row changes w.m by the product of that row
+and m.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_expit
+from scipy.special import expit, log_expit
 
 from maxmargin.core.array_fields import aligned_zeros, with_width
 from maxmargin.core.logistic_step import wrong_after_step
@@ -35,19 +35,19 @@ from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.models.base import Model
 from maxmargin.models.linear_model import LinearModel, read_only
 
-# Rows that are remembered: for theta, and for the level and the scale of scores. Chosen on Adult
-# and electricity, see docs/probabilities.md.
+# Effective numbers of rows for theta, and for the level and scale of scores. Chosen on Adult and
+# electricity, see docs/probabilities.md.
 WINDOW = 5000.0
 RECENT = 300.0
-# Implicit steps are computed to so many digits.
+# The relative precision of implicit steps.
 PRECISION = 1e-12
-# Larger multiples of the scale mean the same, of scores and of levels.
+# Scores and levels are clipped to these multiples of the scale.
 LARGEST, LARGEST_LEVEL = 1e6, 10.0
-# A mean that has faded so far is multiplied out.
+# The scale of the mean is folded into it below this.
 FADED = 1e-100
 NO_WEIGHTS = np.empty(0)
 NO_ODDS = np.empty((0, 0))
-# Where no level is followed, rows are not looked at.
+# Stands for the rows if no level is tracked.
 NO_ROWS = DenseRows(read_only(np.empty((0, 0))), NO_TAIL)
 
 
@@ -56,12 +56,12 @@ class Maps(NamedTuple):
 
     Attributes
     ----------
-    theta : of offset, level and score
-    curvature : H as ``L D L'``: D on the diagonal, and below it L, whose diagonal is 1
-    levels : those of the weights that learn, and of those that are asked, which may be a mean
-    scales : of scores above or below their level
-    rows : how many were followed, the same for all
-    mean, fading : the mean of the last rows is ``fading * mean``; no line without levels
+    theta : coefficients of 1, the level and the score
+    curvature : H as ``L D L'``: D on the diagonal, unit triangular L below it
+    levels : of the current weights, and of those that predict, which may be averaged
+    scales : mean absolute difference of scores and level
+    rows : number of rows so far
+    mean, fading : the mean of recent rows is ``fading * mean``; empty if no level is tracked
     """
 
     theta: np.ndarray
@@ -82,7 +82,7 @@ class Maps(NamedTuple):
         return self.theta[c, 0] + self.theta[c, 1] * lift + self.theta[c, 2] * size
 
     def learn_label(self, c, score, y, weight):
-        """Let the map of problem ``c`` learn that a row with this score has the sign ``y``."""
+        """Update the map of problem ``c`` by a score and the sign ``y`` of its row."""
         H, theta, level = self.curvature, self.theta, self.levels[c, 1]
         self.scales[c] += (abs(score - level) - self.scales[c]) / min(self.rows[0], RECENT)
         scale, u, z = self.scales[c], 0.0, 0.0
@@ -95,7 +95,7 @@ class Maps(NamedTuple):
         self.curve(c, new, 1.0, 0.0, 0.0)
         self.curve(c, new, 0.0, 1.0, 0.0)
         self.curve(c, new, 0.0, 0.0, 1.0)
-        # With L^-1 x, which is 1, one, two.
+        # L^-1 x is (1, one, two).
         one = u - H[c, 1, 0]
         two = z - H[c, 2, 0] - H[c, 2, 1] * one
         length = 1.0 / H[c, 0, 0] + one * one / H[c, 1, 1] + two * two / H[c, 2, 2]
@@ -108,13 +108,13 @@ class Maps(NamedTuple):
         theta[c, 1] += step * by_level
         theta[c, 2] += step * by_score
         self.curve(c, curved, 1.0, u, z)
-        if theta[c, 2] < 0.0:  # the nearest map, as H measures it, that does not fall
+        if theta[c, 2] < 0.0:  # project, in the metric of H, onto maps that do not decrease
             theta[c, 0] += theta[c, 2] * (H[c, 2, 0] - H[c, 1, 0] * H[c, 2, 1])
             theta[c, 1] += theta[c, 2] * H[c, 2, 1]
             theta[c, 2] = 0.0
 
     def curve(self, c, amount, first, second, third):
-        """``H += amount v v'`` for the vector of these three: D stays positive in any rounding."""
+        """``H += amount v v'`` for ``v = (first, second, third)``; rounding keeps D positive."""
         H = self.curvature
         was = H[c, 0, 0]
         H[c, 0, 0] = now = was + amount * first * first
@@ -130,8 +130,8 @@ class Maps(NamedTuple):
         H[c, 2, 1] += part * third
         H[c, 2, 2] += amount * third * third
 
-    def meet_row(self, rows, i):
-        """Move the mean towards row ``i``; which part of the way."""
+    def move_mean(self, rows, i):
+        """Move the mean towards row ``i``; returns the fraction of the way."""
         part = 1.0 / min(self.rows[0], RECENT)
         self.fading[0] *= 1.0 - part
         if self.fading[0] < FADED:
@@ -142,14 +142,11 @@ class Maps(NamedTuple):
         return part
 
 
-bridge("odds_of", "learn_label", "curve", "meet_row")
+bridge("odds_of", "learn_label", "curve", "move_mean")
 
 
 def new_maps(problems: int, width: int | None = None) -> Maps:
-    """Of no rows: a score of the usual size means odds of e.
-
-    Levels are followed for rows of ``width`` features.
-    """
+    """Maps before the first row, with slope 1; levels are tracked if ``width`` is given."""
     return Maps(
         theta=np.tile([0.0, 0.0, 1.0], (problems, 1)),
         curvature=np.tile(np.eye(3), (problems, 1, 1)),
@@ -162,7 +159,7 @@ def new_maps(problems: int, width: int | None = None) -> Maps:
 
 
 def copied_maps(maps: Maps, width: int, which: Sequence[int] | None = None) -> Maps:
-    """A copy for rows of ``width`` features, in which problem c continues problem ``which[c]``."""
+    """A copy for ``width`` features in which problem c continues problem ``which[c]``."""
     mean = (
         maps.mean.copy()
         if not maps.mean.size
@@ -176,8 +173,8 @@ def copied_maps(maps: Maps, width: int, which: Sequence[int] | None = None) -> M
     return maps._replace(**of_problems, rows=maps.rows.copy(), mean=mean, fading=maps.fading.copy())
 
 
-def what_is_wrong(maps: Maps) -> str:
-    """Why these cannot be maps that followed rows, if they cannot."""
+def invalid_maps_message(maps: Maps) -> str:
+    """Why these maps cannot be the result of learning; empty if they can."""
     if not all(np.isfinite(each).all() for each in maps):
         return "it contains NaN or infinity"
     if (maps.theta[:, 2] < 0.0).any() or (maps.scales < 0.0).any() or (maps.rows < 0.0).any():
@@ -189,13 +186,13 @@ def what_is_wrong(maps: Maps) -> str:
 
 @Compiled
 def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials, odds):  # type: ignore[no-untyped-def]
-    """Let the maps of all problems learn from the rows ``order``, one after another.
+    """Update the maps of all problems by the rows ``order``; entries ``-1 - i`` are not learned.
 
-    A row i that stands there as ``-1 - i`` is only looked at. It counts ``weights[i]`` times, or
-    once if there are none. ``scores`` are those of the weights that are asked, ``outputs`` those of
-    the weights that learn, and ``steps`` what they learned, as in `Trace`. If the mean of all
-    weights is asked, it was one over so many ``trials`` before, which are below 0 otherwise. The
-    log-odds of each row before it is learned are written into ``odds``, unless that is empty.
+    Row i counts ``weights[i]`` times, or once if that is empty. ``scores`` are those of the weights
+    that predict, ``outputs`` those of the current weights, ``steps`` their changes, as in `Trace`.
+    If averaged weights predict, ``trials`` is the number of trials before, otherwise it is
+    negative. The log-odds of each row before it is learned are written into ``odds``, unless that
+    is empty.
     """
     for n in range(order.size):
         i = order[n]
@@ -210,7 +207,7 @@ def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials, 
             maps.learn_label(c, scores[n, c], targets.sign(i, c), weight)
         if maps.mean.shape[0] == 0:
             continue
-        part = maps.meet_row(rows, i)
+        part = maps.move_mean(rows, i)
         product = maps.fading[0] * rows.dot(i, maps.mean, 0)
         for c in range(maps.scales.size):
             level, asked = maps.levels[c, 0], maps.levels[c, 1]
@@ -227,16 +224,12 @@ def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials, 
 
 
 class Sigmoids(NamedTuple):
-    """What maps say of scores now: log-odds, with ``s`` between -`LARGEST` and `LARGEST`.
+    """The present maps from scores to log-odds, arrays of shape (problems,).
 
     ::
 
-        s = (score - level) / scale
+        s = (score - level) / scale, clipped to between -`LARGEST` and `LARGEST`
         log-odds = offset + slope * s
-
-    Attributes
-    ----------
-    offsets, slopes, levels, scales : arrays of shape (problems,)
     """
 
     offsets: np.ndarray
@@ -246,7 +239,7 @@ class Sigmoids(NamedTuple):
 
 
 def sigmoids(maps: Maps, which: slice) -> Sigmoids:
-    """Those of the positive classes, of these problems."""
+    """The present maps of these problems."""
     theta, levels, scales = maps.theta[which], maps.levels[which, 1], maps.scales[which]
     has_scores = scales > 0.0
     scales = np.where(has_scores, scales, 1.0)
@@ -257,7 +250,7 @@ def sigmoids(maps: Maps, which: slice) -> Sigmoids:
 
 
 def log_odds(maps: Maps, which: slice, scores: np.ndarray) -> np.ndarray:
-    """Those of the positive class for scores of shape (rows, problems), of these problems."""
+    """Log-odds of the positive class for scores of shape (rows, problems), of these problems."""
     offsets, slopes, levels, scales = sigmoids(maps, which)
     with np.errstate(over="ignore"):
         sizes = np.clip((scores - levels) / scales, -LARGEST, LARGEST)
@@ -265,24 +258,82 @@ def log_odds(maps: Maps, which: slice, scores: np.ndarray) -> np.ndarray:
 
 
 def log_shares(odds: np.ndarray) -> np.ndarray:
-    """Logarithms of one-vs-rest probabilities, normalised, for log-odds of shape (rows, classes).
+    """Logarithms of normalised one-vs-rest probabilities, for log-odds of shape (rows, classes).
 
-    Where all are so small that they would be 0, their ratios still count.
+    They do not underflow if all probabilities are tiny.
     """
     logs = log_expit(odds)
     return logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
 
 
 # ----------------------------------------------------------------------------- while learning
-def knows_level(model: Model) -> bool:
-    """Can the score of the mean of rows be followed?
-
-    Its weights must be vectors that move along the row itself.
-    """
+def tracks_level(model: Model) -> bool:
+    """True if the level can be tracked: the weights must be vectors that move along rows."""
     is_plain = isinstance(model, LinearModel) and model.steps_along_rows
     return is_plain and model.p == 2.0 and not model.is_joint  # type: ignore[attr-defined]
 
 
 def maps_for(model: Model) -> Maps:
-    """Those that have followed no rows."""
-    return new_maps(model.problems(), model.width() if knows_level(model) else None)
+    """Maps of a model before the first row."""
+    return new_maps(model.problems(), model.width() if tracks_level(model) else None)
+
+
+# --------------------------------------------------------------------- Platt's sigmoids, in a batch
+# For each problem ``P(y = +1) = sigmoid(offset + slope score)`` minimises the log loss with Platt's
+# targets, ``(N+ + 1) / (N+ + 2)`` for positive rows and ``1 / (N- + 2)`` for others, where N are
+# sums of sample weights. The loss is convex, so Newton's method finds its minimum; each step is
+# halved until the loss falls (Lin, Lin and Weng, "A note on Platt's probabilistic outputs", 2007).
+# A negative slope, of uninformative scores, becomes 0.
+NEWTON_STEPS, HALVINGS, NEWTON_PRECISION = 100, 40, 1e-10
+
+
+def fitted_maps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> Maps:
+    """Fit the maps of all problems; ``scores`` and ``positive`` have shape (problems, rows)."""
+    maps = new_maps(scores.shape[0])
+    maps.rows[0] = scores.shape[1]
+    for c, (line, is_positive) in enumerate(zip(scores, positive, strict=True)):
+        scale = maps.scales[c] = np.average(np.abs(line), weights=weights)
+        sizes = line / scale if scale > 0.0 else np.zeros_like(line)
+        maps.theta[c, 0], maps.theta[c, 2] = sigmoid_for(sizes, is_positive, weights)
+    return maps
+
+
+def sigmoid_for(
+    scores: np.ndarray, positive: np.ndarray, weights: np.ndarray
+) -> tuple[float, float]:
+    """Offset and slope of Platt's sigmoid."""
+    ones, zeros = weights[positive].sum(), weights[~positive].sum()
+    targets = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (zeros + 2.0))
+    offset, slope = _newton(scores, targets, weights, np.log((ones + 1.0) / (zeros + 1.0)))
+    if slope >= 0.0:
+        return offset, slope
+    mean = np.average(targets, weights=weights)
+    return float(np.log(mean / (1.0 - mean))), 0.0
+
+
+def _newton(
+    scores: np.ndarray, targets: np.ndarray, weights: np.ndarray, offset: float
+) -> tuple[float, float]:
+    rows, theta = np.stack([np.ones_like(scores), scores]), np.array([offset, 0.0])
+    value = _log_loss(theta @ rows, targets, weights)
+    for _ in range(NEWTON_STEPS):
+        chances = expit(theta @ rows)
+        gradient = rows @ (weights * (chances - targets))
+        curvature = (rows * (weights * chances * (1.0 - chances))) @ rows.T
+        curvature[[0, 1], [0, 1]] += 1e-12 * (curvature.trace() + weights.sum())
+        step = -np.linalg.solve(curvature, gradient)
+        if -gradient @ step <= NEWTON_PRECISION * (value + NEWTON_PRECISION):
+            break
+        for _ in range(HALVINGS):
+            then = _log_loss((theta + step) @ rows, targets, weights)
+            if then < value:
+                break
+            step *= 0.5
+        else:
+            break  # rounding leaves nothing to gain
+        theta, value = theta + step, then
+    return float(theta[0]), float(theta[1])
+
+
+def _log_loss(odds: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
+    return float(-weights @ (targets * log_expit(odds) + (1.0 - targets) * log_expit(-odds)))

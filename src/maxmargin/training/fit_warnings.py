@@ -1,4 +1,4 @@
-"""Warnings of fits that did not reach what was asked for: one for each search over many fits."""
+"""Convergence warnings, at most one for each hyper-parameter search."""
 
 from __future__ import annotations
 
@@ -10,25 +10,22 @@ from weakref import WeakSet
 from sklearn.exceptions import ConvergenceWarning
 
 SEARCHES = "sklearn.model_selection"
-# Searches over many fits that were told of one.
-told: WeakSet[Any] = WeakSet()
+# Searches in which a warning was issued.
+warned: WeakSet[Any] = WeakSet()
 
 
 def warn(text: str) -> None:
-    """Tell whoever called a fit; of all fits in a search by scikit-learn only the first is told."""
+    """Warn the caller of a fit; in a scikit-learn search, only for the first fit."""
     if (search := _search()) is not None:
-        if search in told:
+        if search in warned:
             return
-        told.add(search)
+        warned.add(search)
         text += " (Other fits of this search are not reported.)"
     warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
 
 def _search() -> Any:
-    """The search that this fit is one of, if it is.
-
-    In a process that only works for one, it is the class of the learner: so it is told there once.
-    """
+    """The search that runs this fit, if any; in a worker process, the class of the learner."""
     frame, found = sys._getframe(1), None
     while frame := frame.f_back:  # type: ignore[assignment]
         if str(frame.f_globals.get("__name__")).startswith(SEARCHES):

@@ -15,8 +15,8 @@ from maxmargin.training.calibration import (
     NO_WEIGHTS,
     copied_maps,
     follow,
-    knows_level,
     maps_for,
+    tracks_level,
 )
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
@@ -85,7 +85,7 @@ class Following:
         evidence = scores = own.scores()
         if maps is not None:
             odds = NO_ODDS if self.sets is None else np.empty((order.size, model.problems()))
-            rows = rows if knows_level(model) else NO_ROWS
+            rows = rows if tracks_level(model) else NO_ROWS
             followed = rows, scores, own.history, own.steps, targets, order, self.weights
             follow(*followed, maps, trials, odds)
             evidence = odds
@@ -102,7 +102,7 @@ class Following:
 def traced(model: Model, places: int, steps: bool = True) -> Trace | MeanTrace:
     """A trace with all that maps and sets learn from; ``steps`` are for maps."""
     trace = model.tracing(places)
-    if steps and knows_level(model):
+    if steps and tracks_level(model):
         trace = trace._replace(steps=np.empty((places, model.problems(), 2)))
     return trace
 

@@ -1,9 +1,9 @@
-"""From users' arrays to rows and class codes: checked, never copied, never made dense."""
+"""Validation of arrays: rows and class codes without copies and without densifying."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,22 +21,25 @@ from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
 from maxmargin.kernels.cuda import cupy_library
 from maxmargin.models.linear_model import as_rows, read_only
 from maxmargin.streams import Option, OptionError
-from maxmargin.training.feature_columns import Features
 from maxmargin.training.options import Options
 from maxmargin.training.state import State
-from maxmargin.training.types import Matrix, Targets
+from maxmargin.training.types import Features, Matrix, Targets
 
-# Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
+if TYPE_CHECKING:
+    from maxmargin.training.protocol import Trainer
+
+# Column types of NumPy, pandas and polars that would be converted to counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
-# The beginning of NumPy's message about text.
+# The start of NumPy's message about text.
 NO_NUMBER = "could not convert string to float"
 RAW_COLUMNS = (
     "Raw columns are prepared by a maxmargin.streams.Recipe, the first step of a pipeline, or in "
     "fit_stream(streams.open(rows, label=..., recipe=Recipe()))."
 )
 MOST_LISTED = 10
-# So many classes need no explanation; more do if they are fractions, or if hardly any two rows have
-# the same. A stream whose rows are not counted is taken to have so many.
+# Up to FEW_CLASSES labels are accepted; more are refused if they look like a regression target:
+# more than FEW_FRACTIONS fractions, or more classes than half of the rows. The rows of a stream
+# count as UNCOUNTED_ROWS.
 FEW_CLASSES, FEW_FRACTIONS, UNCOUNTED_ROWS = 100, 1000, 20_000
 
 
@@ -47,7 +50,7 @@ def _class_named(name: str) -> type:
 
 
 class Header(ClassifierMixin, BaseEstimator):
-    """A stand-in for an estimator, which scikit-learn's validation may write on."""
+    """A stand-in for an estimator on which scikit-learn's validation sets attributes."""
 
     def __init__(self, name: str, features: Features | None) -> None:
         self._name = name
@@ -67,9 +70,9 @@ class Header(ClassifierMixin, BaseEstimator):
 def check_X(
     options: Options, X: ArrayLike, features: Features | None = None
 ) -> tuple[Matrix, Features]:
-    """``X`` as a float array or CSR matrix, in the user's own memory if possible, and its columns.
+    """``X`` as a float array or CSR matrix, without a copy if possible, and its columns.
 
-    These must be ``features``, if given. Values are checked later, by `check_values`.
+    The columns must be ``features``, if given. Values are checked later, by `check_values`.
     """
     if type(X) is not np.ndarray and is_on_device(X):
         return check_device_X(options, X, features)
@@ -78,13 +81,13 @@ def check_X(
         return X, features  # as `validate_data` would return them, without its overhead
     rows, features = validated(options, X, features)
     if not canonical and not sound(rows)[1]:
-        rows = rows.copy()  # entries are added up before they are squared
+        rows = rows.copy()  # duplicates must be summed before values are squared
         rows.sum_duplicates()
     return rows, features
 
 
 def is_plain(X: Matrix, features: Features) -> bool:
-    """Is there nothing to convert?"""
+    """True if ``X`` needs no conversion."""
     return (
         type(X) in (np.ndarray, sparse.csr_matrix, sparse.csr_array)
         and X.ndim == 2
@@ -104,7 +107,7 @@ def validated(options: Options, X: Matrix, features: Features | None) -> tuple[M
         X = _without_names(X, features)
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError("Input X is a masked array: fill what is masked, or leave those rows out.")
-    kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table, or of an array
+    kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table or an array
     if any(str(kind).startswith(TIMES) for kind in kinds):
         raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
     header = Header(options.name, features)
@@ -125,7 +128,7 @@ def validated(options: Options, X: Matrix, features: Features | None) -> tuple[M
 
 
 def _without_names(X: Matrix, features: Features) -> Matrix:
-    """``X``, or the values of a table whose columns the learner has got from dicts."""
+    """``X``, or its values if it is a table and the columns of the learner came from dicts."""
     if features.columns is None or features.names is not None or not hasattr(X, "columns"):
         return X
     columns = list(features.named_columns() or ())
@@ -163,40 +166,51 @@ def check_device_X(
 
 # --------------------------------------------------------------------------------- sparse matrices
 def sound(X: Matrix) -> tuple[Matrix, bool]:
-    """``X`` itself if all its indices are valid, and whether it is known to be canonical CSR.
+    """``X`` if all its indices are valid, and whether it is known to be canonical CSR.
 
-    SciPy and the compiled loops read where ``indptr`` and ``indices`` point, without a check that
-    this is inside; so both are checked here first, and a ValueError is raised. Arrays that are not
-    contiguous, or whose indices are of a type that loops do not take, are copied, and only these.
+    SciPy and the compiled loops follow ``indptr`` and ``indices`` without bounds checks, so both
+    are checked here. Only arrays that are not contiguous, or whose index type the loops do not
+    support, are copied.
     """
     if X.format == "coo":
-        for name, indices, size in zip(("row", "column"), (X.row, X.col), X.shape, strict=True):
-            if indices.size and not 0 <= indices.min() <= indices.max() < size:
-                raise ValueError(_invalid(X, f"it has a {name} outside 0..{size - 1}"))
+        _check_coordinates(X)
     if X.format not in ("csr", "csc"):
         return X, False
-    major, minor = X.shape if X.format == "csr" else X.shape[::-1]
-    line, place = ("row", "column") if X.format == "csr" else ("column", "row")
     parts = X.data, X.indices, X.indptr
     data = np.ascontiguousarray(X.data)
     indices, starts = (_as_indices(X, array) for array in (X.indices, X.indptr))
-    if starts.size != major + 1 or data.ndim != 1 or data.size != indices.size:
-        raise ValueError(_invalid(X, "its arrays do not have the lengths that its shape asks for"))
-    canonical = are_canonical(indices, starts, minor)
-    bad, canonical = (-1, True) if canonical else first_malformed(indices, starts, minor)
-    if bad >= 0:
-        start, stop = int(starts[bad]), int(starts[bad + 1])
-        inside = 0 <= start <= stop <= indices.size
-        what = f"has a {place} outside 0..{minor - 1}" if inside else "lies outside its arrays"
-        raise ValueError(_invalid(X, f"{line} {bad} {what}"))
+    canonical = _check_compressed(X, data, indices, starts)
     if any(new is not old for new, old in zip((data, indices, starts), parts, strict=True)):
         form = f"{X.format}_{'matrix' if sparse.isspmatrix(X) else 'array'}"
         X = getattr(sparse, form)((data, indices, starts), shape=X.shape)
     return X, canonical and X.format == "csr"
 
 
+def _check_coordinates(X: Matrix) -> None:
+    for name, indices, size in zip(("row", "column"), (X.row, X.col), X.shape, strict=True):
+        if indices.size and not 0 <= indices.min() <= indices.max() < size:
+            raise ValueError(_invalid(X, f"it has a {name} outside 0..{size - 1}"))
+
+
+def _check_compressed(X: Matrix, data: np.ndarray, indices: np.ndarray, starts: np.ndarray) -> bool:
+    """Raise if the arrays of a CSR or CSC matrix are invalid; True if they are canonical."""
+    major, minor = X.shape if X.format == "csr" else X.shape[::-1]
+    if starts.size != major + 1 or data.ndim != 1 or data.size != indices.size:
+        raise ValueError(_invalid(X, "its arrays do not have the lengths that its shape asks for"))
+    if are_canonical(indices, starts, minor):
+        return True
+    bad, canonical = first_malformed(indices, starts, minor)
+    if bad >= 0:
+        line, place = ("row", "column") if X.format == "csr" else ("column", "row")
+        start, stop = int(starts[bad]), int(starts[bad + 1])
+        inside = 0 <= start <= stop <= indices.size
+        what = f"has a {place} outside 0..{minor - 1}" if inside else "lies outside its arrays"
+        raise ValueError(_invalid(X, f"{line} {bad} {what}"))
+    return bool(canonical)
+
+
 def _as_indices(X: Matrix, array: np.ndarray) -> np.ndarray:
-    """Contiguous, of 32 or 64 bits, and signed: an index that is too large becomes negative."""
+    """``array`` as contiguous signed integers of 32 or 64 bits; overflow becomes negative."""
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(_invalid(X, f"its indices are of the type {array.dtype}"))
     if array.dtype in (np.int32, np.int64) and array.dtype.isnative:
@@ -210,7 +224,7 @@ def _invalid(X: Matrix, what: str) -> str:
 
 # ------------------------------------------------------------------------------------------- values
 def check_values(X: Matrix, features: Features | None = None) -> float:
-    """Raise if a row cannot be learned from; otherwise the largest norm of a row."""
+    """The largest norm of a row; raises if a row cannot be learned from."""
     if type(X) is not np.ndarray and is_on_device(X):
         xp = cupy_library().xp
         squares = xp.square(X, dtype=np.float64).sum(axis=1)
@@ -242,10 +256,10 @@ def check_finite(X: Matrix, features: Features) -> None:
 
 
 def _unusable_row(X: Matrix, i: int, features: Features | None = None) -> str:
-    """Why nothing can be learned from row ``i``; see `core.row_scans.first_unusable`."""
+    """The error message for row ``i``; see `core.row_scans.first_unusable`."""
     if sparse.issparse(X):
-        mine = slice(int(X.indptr[i]), int(X.indptr[i + 1]))
-        values, columns = X.data[mine], X.indices[mine]
+        entries = slice(int(X.indptr[i]), int(X.indptr[i + 1]))
+        values, columns = X.data[entries], X.indices[entries]
     else:
         values, columns = X[i], np.arange(X.shape[1])
     for is_bad, name in ((np.isnan, "NaN"), (np.isinf, "infinity")):
@@ -266,7 +280,7 @@ def _unusable_row(X: Matrix, i: int, features: Features | None = None) -> str:
 def check_fit(
     options: Options, X: ArrayLike, y: ArrayLike, *, multilabel: bool = False
 ) -> tuple[Matrix, np.ndarray, Features, float]:
-    """All rows and labels of a fit, the columns, and the largest norm of a row."""
+    """Validated rows and labels of a fit, the columns, and the largest norm of a row."""
     rows, features = check_X(options, X)
     labels = check_y(y, rows.shape[0], multilabel=multilabel)
     check_labels(labels)
@@ -275,14 +289,14 @@ def check_fit(
 
 # ------------------------------------------------------------------------------------------- labels
 def check_y(y: Matrix, rows: int, *, multilabel: bool = False) -> np.ndarray:
-    """``y`` as an array of ``rows`` class labels, or of 0 and 1 if it is ``multilabel``."""
+    """``y`` as an array of ``rows`` labels, or, if ``multilabel`` allows, an indicator matrix."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if type(y) is not np.ndarray and is_on_device(y):
         y = cupy_library().xp.asarray(y).get()
     is_plain_array = type(y) is np.ndarray and y.ndim == 1
     if multilabel and not is_plain_array and _is_indicator(y):
-        # A byte for each label, as compiled loops take them.
+        # The compiled loops use one byte per label.
         y = np.ascontiguousarray(y.toarray() if sparse.issparse(y) else y).astype(np.int8)
     elif not is_plain_array:
         y = column_or_1d(y, warn=True)
@@ -293,7 +307,7 @@ def check_y(y: Matrix, rows: int, *, multilabel: bool = False) -> np.ndarray:
 
 
 def _is_indicator(y: Matrix) -> bool:
-    """Is it of two dimensions, and of 0 and 1?"""
+    """True for a matrix of 0 and 1."""
     y = np.asarray(y) if isinstance(y, list | tuple) else y
     if getattr(y, "ndim", 1) != 2 or type_of_target(y, "y") != "multilabel-indicator":
         return False
@@ -304,16 +318,16 @@ def _is_indicator(y: Matrix) -> bool:
 def check_labels(y: np.ndarray) -> None:
     """Raise if ``y`` does not contain class labels."""
     if y.ndim == 2:
-        return  # they are 0 and 1
+        return  # an indicator matrix
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    # Integers are labels; `classes_of` checks whether there are too many.
+    # Integers are always labels; `classes_of` checks their number.
     if y.dtype.kind not in "iu" or y.size <= 2 * FEW_CLASSES:
         check_classification_targets(y)
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
-    """The labels that occur, sorted, at least two; with several labels a row, their numbers."""
+    """The sorted labels, at least two; for an indicator matrix, the column numbers."""
     if y.ndim == 2:
         same = np.flatnonzero((y == y[0]).all(axis=0))
         if same.size:
@@ -326,7 +340,7 @@ def classes_of(y: np.ndarray) -> np.ndarray:
 
 
 def _distinct(y: np.ndarray) -> np.ndarray:
-    """The labels that occur, sorted; integers in a narrow range are counted, to be quick."""
+    """The sorted labels; `bincount` is faster for integers in a narrow range."""
     if y.dtype.kind in "iu" and np.can_cast(y.dtype, np.intp) and y.size:
         low = int(y.min())
         if int(y.max()) - low < y.size:
@@ -340,7 +354,7 @@ def only_one_class(classes: np.ndarray) -> str:
 
 
 def likely_classes(classes: np.ndarray, rows: int | None = None) -> np.ndarray:
-    """The classes; raises if they look like a regression target: each would get all weights."""
+    """The classes; raises if they look like a regression target."""
     is_fraction = classes.dtype.kind == "f" and bool((classes != np.round(classes)).any())
     most = max(FEW_CLASSES, (UNCOUNTED_ROWS if rows is None else rows) / 2)
     if classes.size > (FEW_FRACTIONS if is_fraction else most):
@@ -355,14 +369,14 @@ def likely_classes(classes: np.ndarray, rows: int | None = None) -> np.ndarray:
 
 
 def listed(classes: np.ndarray) -> str:
-    """The classes, or the first of very many."""
+    """The classes for a message, abbreviated if there are many."""
     shown = ", ".join(map(repr, classes[:MOST_LISTED].tolist()))
     more = classes.size - MOST_LISTED
     return f"[{shown}]" if more <= 0 else f"[{shown}, ... and {more:,} more]"
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The index of each label in ``classes``, which are sorted; with several labels, ``y``."""
+    """The index of each label in the sorted ``classes``; an indicator matrix is returned as is."""
     if y.ndim == 2:
         if y.shape[1] != classes.size:
             raise ValueError(f"y has {y.shape[1]} labels a row, but {classes.size} are expected.")
@@ -388,14 +402,14 @@ def _unknown_label(classes: np.ndarray) -> str:
 
 # ------------------------------------------------------------------------------------------ targets
 def problems_for(classes: np.ndarray, unseen: bool = False, multilabel: bool = False) -> int:
-    """How many weight vectors there are for these classes."""
+    """The number of weight vectors for these classes."""
     if unseen:
         return classes.size + 1
     return 1 if classes.size == 2 and not multilabel else classes.size
 
 
 def shown(state: State) -> slice:
-    """The problems that users see."""
+    """The visible problems: without the spare one of ``grow=True``."""
     if not state.unseen:
         return slice(None)
     return slice(1, 2) if state.classes.size == 2 else slice(0, state.classes.size)
@@ -404,10 +418,10 @@ def shown(state: State) -> slice:
 def as_targets(
     codes: np.ndarray, classes: int, unseen: bool = False, sample_weight: np.ndarray | None = None
 ) -> Targets:
-    """One problem for two classes, one-vs-rest for more, and for several labels a row.
+    """Binary targets for two classes, otherwise one-vs-rest or multilabel ones.
 
-    ``unseen``: always one-vs-rest, with a last problem for a class that has not occurred yet;
-    ``sample_weight``: weights for steps.
+    With ``unseen`` always one-vs-rest, with a last problem for a class that has not occurred yet.
+    ``sample_weight`` multiplies steps.
     """
     codes, is_single = read_only(codes), classes == 2 and not unseen
     if codes.ndim == 2:
@@ -415,3 +429,35 @@ def as_targets(
     else:
         targets = Binary(codes) if is_single else OneVsRest(codes, classes, int(unseen))
     return targets if sample_weight is None else weighted(targets, read_only(sample_weight))
+
+
+# --------------------------------------------------------------------------- several labels a row
+def multilabel_needs(trainer: Trainer) -> str:
+    """The first parameter that rows with several labels need to be different; empty if none."""
+    options, spec = trainer.options, trainer.spec
+    needed = {
+        "another learner": options.takes_several,
+        "kernel='linear'": options.kernel == "linear" or options.several_in_kernels,
+        "budget=None": spec.budget is None,
+        "multiclass='ovr'": spec.multiclass == "ovr",
+        "class_weight=None": options.class_weight is None,
+    }
+    return next((need for need, is_met in needed.items() if not is_met), "")
+
+
+def check_number_of_labels(
+    trainer: Trainer, y: np.ndarray, state: State | None = None, grow: bool = False
+) -> None:
+    """Raise unless the learner and its state take one label a row, or several, as ``y`` has.
+
+    ``grow``, which allows new labels, cannot be combined with several labels a row.
+    """
+    multilabel = y.ndim == 2
+    if state is not None and state.multilabel != multilabel:
+        how_many = "several labels" if state.multilabel else "one label"
+        raise ValueError(f"y must have {how_many} a row, as before.")
+    if multilabel and (what := "grow=False" if grow else multilabel_needs(trainer)):
+        raise ValueError(
+            f"y has several labels a row: {trainer.options.name} needs {what} for that (or "
+            "sklearn.multiclass.OneVsRestClassifier around it)."
+        )

@@ -1,4 +1,4 @@
-"""Learning from rows as they come: each once, in the order given."""
+"""Online learning: from each row once, in the order given."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from maxmargin.streams import Option, OptionError
 from maxmargin.streams.iterators import entries
 from maxmargin.training import inputs
 from maxmargin.training.calibration import maps_for
-from maxmargin.training.feature_columns import Features
 from maxmargin.training.following import Following
-from maxmargin.training.multilabel import check_number_of_labels
-from maxmargin.training.one_row import Locks, OneRow, fast_route, may_overflow
+from maxmargin.training.inputs import check_number_of_labels
+from maxmargin.training.one_row import Locks, OneRow, fast_route_for, may_overflow
 from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
 from maxmargin.training.passes import diverged
@@ -44,7 +43,7 @@ from maxmargin.training.sample_weights import (
     weights_by_label,
 )
 from maxmargin.training.state import State, grown
-from maxmargin.training.types import Matrix, Rows, Rule, Targets
+from maxmargin.training.types import Features, Matrix, Rows, Rule, Targets
 
 if TYPE_CHECKING:
     from maxmargin.training.online import OnlineTrainer
@@ -53,10 +52,7 @@ NEEDS_ALL = " needs all rows at once, as fit has them: "
 
 
 class CheckedRows(NamedTuple):
-    """The rows of a batch, checked against the state.
-
-    ``order`` leaves out rows of weight 0; ``weight`` is None where all rows count once.
-    """
+    """Validated rows of a batch; ``order`` has no rows of weight 0, ``weight`` None means all 1."""
 
     X: Matrix
     codes: np.ndarray
@@ -78,15 +74,15 @@ def learn(
     changing: AbstractContextManager[object],
 ) -> Learned:
     """See `Trainer.learn`."""
-    given = checked(trainer, state, batch)
-    state = begun(trainer, given, batch.grow) if state is None else widened(state, given)
+    given = checked_rows(trainer, state, batch)
+    state = initial_state(trainer, given, batch.grow) if state is None else widened(state, given)
     options, rows = trainer.options, given.codes.shape[0]
     weight, totals = weights_in_order(options.class_weight, state, given)
     rule, model = trainer.rule(state.model.p), state.model.streaming(rows, alone)
-    # What is learned in place cannot be counted, or followed, at once with that.
+    # Totals, maps and sets cannot change atomically with a model that learns in place.
     is_counted = totals is not state.totals or options.follows_scores
-    is_followed = is_counted or batch.pauses is not None
-    if model is state.model and not alone and (is_followed or may_overflow(model, rule)):
+    needs_copy = is_counted or batch.pauses is not None
+    if model is state.model and not alone and (needs_copy or may_overflow(model, rule)):
         model = model.twin()
     by_steps = weight if model.spec.soft_margin == 0.0 else None
     targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
@@ -96,9 +92,9 @@ def learn(
     if pauses is not None:
         first = pauses.begin(given.X, given.codes, inputs.shown(state))
     if options.follows_scores:
-        learner = Following(options, state, model, given.weight, batch.sets)
-        learner.present(*presented, pauses, first)  # type: ignore[arg-type]
-        maps, sets = learner.maps, learner.sets
+        following = Following(options, state, model, given.weight, batch.sets)
+        following.present(*presented, pauses, first)  # type: ignore[arg-type]
+        maps, sets = following.maps, following.sets
     elif model is state.model:
         with changing:
             present_all(model, *presented)
@@ -113,9 +109,13 @@ def learn(
     return Learned(learned, trace)
 
 
-def checked(trainer: OnlineTrainer, state: State | None, batch: Batch) -> CheckedRows:
+def checked_rows(trainer: OnlineTrainer, state: State | None, batch: Batch) -> CheckedRows:
     """The rows of a batch; raises if they cannot be learned from."""
-    X, features = _columns(trainer.options, state, batch)
+    if state is None:
+        X, features = inputs.check_X(trainer.options, batch.X)
+    else:
+        check = check_wider_X if batch.grow else inputs.check_X
+        X, features = check(trainer.options, batch.X, state.features)
     y = inputs.check_y(batch.y, X.shape[0], multilabel=True)
     if y.ndim == 2 or (state is not None and state.multilabel):
         check_number_of_labels(trainer, y, state, batch.grow)
@@ -132,22 +132,15 @@ def checked(trainer: OnlineTrainer, state: State | None, batch: Batch) -> Checke
     return CheckedRows(X, codes, classes, features, order, weight)
 
 
-def _columns(options: Options, state: State | None, batch: Batch) -> tuple[Matrix, Features]:
-    if state is None:
-        return inputs.check_X(options, batch.X)
-    check = check_wider_X if batch.grow else inputs.check_X
-    return check(options, batch.X, state.features)
-
-
 def _classes(state: State | None, batch: Batch, y: np.ndarray) -> np.ndarray:
-    """All labels from this batch on."""
+    """All labels known from this batch on."""
     before, named = None if state is None else state.classes, batch.classes
     if y.ndim == 2 and named is None and before is None:
         named = np.arange(y.shape[1])
     return more_classes(named, before, y) if batch.grow else known_classes(named, before)
 
 
-def begun(trainer: OnlineTrainer, given: CheckedRows, grow: bool) -> State:
+def initial_state(trainer: OnlineTrainer, given: CheckedRows, grow: bool) -> State:
     """A state at w = 0 for a stream that begins with these rows."""
     check_gamma(trainer.options, given.X)
     trainer.check_can_stream()
@@ -166,7 +159,7 @@ def begun(trainer: OnlineTrainer, given: CheckedRows, grow: bool) -> State:
 
 
 def widened(state: State, given: CheckedRows) -> State:
-    """The state for the columns and the classes of these rows."""
+    """The state with the columns and classes of these rows."""
     state = grown(state, given.X.shape[1], given.classes)
     features = given.features
     return state if features is state.features else state._replace(features=features)
@@ -175,9 +168,9 @@ def widened(state: State, given: CheckedRows) -> State:
 def weights_in_order(
     class_weight: ClassWeight, state: State, given: CheckedRows
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Sample weights times class weights, and the totals of classes with these rows.
+    """Sample weights times class weights, and the class totals including these rows.
 
-    "balanced" goes by the classes of the rows up to each, in the order in which they are learned.
+    "balanced" weights a row by the totals up to it, in the order of learning.
     """
     weights, totals, classes = given.weight, state.totals, given.classes
     if weights is None or class_weight is None:
@@ -188,7 +181,7 @@ def weights_in_order(
         )
         check_products(weights)
         return weights, totals
-    weights = weights.copy()  # calibration counts rows by their own weights
+    weights = weights.copy()  # calibration needs them without class weights
     totals = np.zeros(classes.size + 1) if totals is None else totals.copy()
     balance(given.codes, given.order, totals, weights)
     return weights, totals
@@ -202,7 +195,7 @@ def present_all(
     rule: Rule,
     trace: Trace | MeanTrace,
 ) -> None:
-    """Learn in place from all rows, or from none: interruptions wait until the rows are learned."""
+    """Learn in place from all rows or none: an interruption is raised after the last row."""
     before = model.trials()
     try:
         model.present(rows, targets, order, rule, trace)  # type: ignore[arg-type]
@@ -213,17 +206,17 @@ def present_all(
         raise
 
 
-# ---------------------------------------------------------------------- outputs before learning
-def foretell(
+# --------------------------------------------------------------------------- scores before learning
+def score_then_learn(
     trainer: OnlineTrainer,
     state: State | None,
     batch: Batch,
     changing: AbstractContextManager[object],
 ) -> tuple[State, np.ndarray, np.ndarray]:
-    """Learn from the rows of a batch, which may be dicts or raw rows for a recipe.
+    """Learn from a batch, whose rows may be dicts or raw rows for a recipe.
 
-    The new state; the scores of each row of the order, before it was learned from; and the updates
-    made since the call began, after each row of the order.
+    Returns the new state, the scores of each row of the order before it was learned, and the
+    number of updates in this call after each row of the order.
     """
     features, X = None, batch.X
     if state is not None and state.recipe is not None:
@@ -234,7 +227,7 @@ def foretell(
         state = state and state._replace(features=Features(features.count))
     batch = batch._replace(X=X, traced=True)
     if trainer.options.averages_kernels:
-        state, scores, made = _foretold_by_rows(trainer, state, batch, changing)
+        state, scores, made = _score_then_learn_rows(trainer, state, batch, changing)
     else:
         state, trace = trainer.learn(state, batch, changing=changing)
         assert trace is not None
@@ -243,13 +236,13 @@ def foretell(
     return state, scores[:, inputs.shown(state)], made
 
 
-def _foretold_by_rows(
+def _score_then_learn_rows(
     trainer: OnlineTrainer,
     state: State | None,
     batch: Batch,
     changing: AbstractContextManager[object],
 ) -> tuple[State, np.ndarray, np.ndarray]:
-    """`foretell` row by row, with the outputs of all problems."""
+    """`score_then_learn` row by row, with the outputs of all problems."""
     X: Any = batch.X
     y: Any = batch.y
     order: Any = batch.order
@@ -267,9 +260,9 @@ def _foretold_by_rows(
             state = trainer.learn(state, one, changing=changing).state
             made = state.model.updates()
         found.append((outputs, made - before))
-    if state is None:  # no row is learned from
-        only_looks = Batch(X, y, batch.classes, order=order)
-        state = trainer.learn(None, only_looks, changing=changing).state
+    if state is None:  # no row was learned
+        only_scored = Batch(X, y, batch.classes, order=order)
+        state = trainer.learn(None, only_scored, changing=changing).state
     scores, updates = np.zeros((order.size, state.model.problems())), np.zeros(order.size)
     for n, (outputs, updates[n]) in enumerate(found):
         if outputs is not None:
@@ -278,15 +271,11 @@ def _foretold_by_rows(
 
 
 # -------------------------------------------------------------------------------------- single rows
-class Lesson(NamedTuple):
-    """A single row, and a state that has columns for its names.
+class PreparedRow(NamedTuple):
+    """A single row with the arguments of `learn_one`, and a state with columns for its names.
 
-    Attributes
-    ----------
-    batch : the row as ``X``, its label and weight, and what else `learn_one` was called with
-    state : what learns; None before the first row
-    features : the columns, with their names
-    route : learns from the row in place; None if `learn_single` has to
+    ``state`` is None before the first row. ``route`` learns the row in place; if it is None,
+    `learn_single` has to.
     """
 
     batch: Batch
@@ -295,14 +284,14 @@ class Lesson(NamedTuple):
     route: OneRow | None
 
 
-def prepared_lesson(
+def prepare_row(
     trainer: OnlineTrainer,
     state: State | None,
     batch: Batch,
     before: OneRow | None,
     access: Locks,
-) -> Lesson:
-    """The state with columns for all names of a row, and the fast route, if it takes the row."""
+) -> PreparedRow:
+    """Add columns for new names, and find the fast route if it can learn the row."""
     x: Row = batch.X
     features = None if state is None else state.features
     if state is not None and state.recipe is not None:
@@ -312,10 +301,13 @@ def prepared_lesson(
         state, features = with_columns(x, state)
     batch = batch._replace(X=x)
     if state is None:
-        return Lesson(batch, None, features, None)
+        return PreparedRow(batch, None, features, None)
     if state.model.learns_rows_in_place:
         state = _for_learning_in_place(trainer.options, state, state.model)
-    rule, route = trainer.rule(state.model.p), fast_route(trainer.options, state, before, access)
+    rule, route = (
+        trainer.rule(state.model.p),
+        fast_route_for(trainer.options, state, before, access),
+    )
     if route is not None:
         is_new_label = batch.grow and batch.y not in route.targets
         if not is_new_label and route.can_learn(batch.weight, rule):  # type: ignore[arg-type]
@@ -323,11 +315,11 @@ def prepared_lesson(
             route.rule = rule
         else:
             route = None
-    return Lesson(batch, state, features, route)
+    return PreparedRow(batch, state, features, route)
 
 
 def _for_learning_in_place(options: Options, state: State, model: Model) -> State:
-    """With all arrays that a single row changes."""
+    """The state with all arrays that learning a single row changes."""
     totals, maps, sets = state.totals, None, None
     if options.class_weight == "balanced" and totals is None:
         totals = np.zeros(state.classes.size + 1)
@@ -341,22 +333,22 @@ def _for_learning_in_place(options: Options, state: State, model: Model) -> Stat
 
 
 def learn_single(
-    trainer: OnlineTrainer, lesson: Lesson, changing: AbstractContextManager[object]
+    trainer: OnlineTrainer, row: PreparedRow, changing: AbstractContextManager[object]
 ) -> State:
-    """The state after a lesson without a fast route."""
-    batch, bare, features, _ = lesson
+    """The state after a row without a fast route."""
+    batch, bare, features, _ = row
     x: Row = batch.X
-    row = x if sparse.issparse(x) else as_matrix(x, features)
-    if bare is not None:  # the row has no names of its own
-        bare = bare._replace(features=Features(row.shape[1]))
+    X = x if sparse.issparse(x) else as_matrix(x, features)
+    if bare is not None:  # the matrix has no names
+        bare = bare._replace(features=Features(X.shape[1]))
     weight = None if batch.weight == 1.0 else batch.weight
-    batch = batch._replace(X=row, y=np.array([batch.y]), weight=weight)
+    batch = batch._replace(X=X, y=np.array([batch.y]), weight=weight)
     state = trainer.learn(bare, batch, changing=changing).state
     return state if features is None else state._replace(features=features)
 
 
-def class_of_zero(classes: ArrayLike | None) -> Any:
-    """The prediction before any row was learned from, given all classes, if they are named."""
+def default_label(classes: ArrayLike | None) -> Any:
+    """The prediction before the first row: the class of score 0, or None without classes."""
     if classes is None:
         return None
     labels = known_classes(classes, None).tolist()
@@ -364,7 +356,7 @@ def class_of_zero(classes: ArrayLike | None) -> Any:
 
 
 def outputs_of_one(state: State, x: Row) -> np.ndarray:
-    """The scores of a single row where there is no fast route."""
+    """The scores of a single row without a fast route."""
     row = as_matrix(x, named_features(state))
     inputs.check_values(row)
     return state.model.outputs(row)[:, inputs.shown(state)]
@@ -372,14 +364,14 @@ def outputs_of_one(state: State, x: Row) -> np.ndarray:
 
 # ------------------------------------------------------------------------------------------- checks
 def check_can_stream(options: Options) -> None:
-    """Raise if a parameter is one that only all rows together can tell."""
+    """Raise if a parameter depends on all rows of a fit."""
     if options.fit_intercept and options.intercept_scaling == "max":
         raise OptionError(Option("intercept_scaling", "max"), NEEDS_ALL, "pass a number.")
     check_gamma(options)
 
 
 def check_gamma(options: Options, X: Matrix = None) -> None:
-    """Raise if ``gamma`` is one that only all rows can tell, with one to try, by ``X`` if given."""
+    """Raise if ``gamma`` depends on all rows; the message suggests a value, from ``X`` if given."""
     if options.kernel not in ("poly", "rbf") or options.gamma != "scale":
         return
     other, why = Option("gamma", "first"), "which goes by the first row, or pass a number"
@@ -390,7 +382,7 @@ def check_gamma(options: Options, X: Matrix = None) -> None:
 
 
 def check_wider_X(options: Options, X: ArrayLike, features: Features) -> tuple[Matrix, Features]:
-    """`check_X` for rows that may have more columns than those before."""
+    """`check_X` for rows that may have more columns than earlier ones."""
     columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
     if columns <= features.count:
         return inputs.check_X(options, X, features)
@@ -410,9 +402,9 @@ def check_wider_X(options: Options, X: ArrayLike, features: Features) -> tuple[M
 def known_classes(
     classes: ArrayLike | None, before: np.ndarray | None, *, can_grow: bool = True
 ) -> np.ndarray:
-    """The labels of a stream, given those named in this call and those of the state.
+    """The labels of a stream, from this call or from the state ``before``.
 
-    ``can_grow`` says whether the learner takes ``grow=True``.
+    ``can_grow`` tells the message whether the learner accepts ``grow=True``.
     """
     if before is not None:
         if classes is not None and not np.array_equal(before, np.unique(classes)):
@@ -436,7 +428,7 @@ def known_classes(
 
 
 def more_classes(classes: ArrayLike | None, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:
-    """All labels: those of the state, those named in this call, and those that occur in it."""
+    """All labels: of the state, named in this call, or occurring in ``y``."""
     labels = np.unique(y)
     for others in (classes, before):
         if others is not None:

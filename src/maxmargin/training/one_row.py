@@ -1,8 +1,8 @@
-"""The fast route of a single row: learn from it in place, or predict it, in microseconds.
+"""The fast route for single rows: learn in place, or predict, in microseconds.
 
-Finding the machine code for the types of the arguments takes Numba ten times as long as learning
-from a short row. So the code is looked up once, for each kind of rows, and called directly. There
-is such a route for linear models, mixtures and votes of these, and models on a budget.
+Numba's dispatch on the types of the arguments takes ten times as long as learning from a short row.
+So the compiled code is looked up once for each kind of row and then called directly. Linear models,
+mixtures and votes of linear models, and models on a budget have a fast route.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace
 from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.base import Model
-from maxmargin.models.budget_model import BudgetModel, Code
+from maxmargin.models.budget_model import ONLY_ROW, BudgetModel, Code, RowProducts
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.models.vote_model import Ballot, VoteModel, VoteRule
 from maxmargin.streams.iterators import entries
-from maxmargin.training.calibration import NO_ODDS, NO_ROWS, NO_WEIGHTS, follow, knows_level
+from maxmargin.training.calibration import NO_ODDS, NO_ROWS, NO_WEIGHTS, follow, tracks_level
 from maxmargin.training.following import traced
 from maxmargin.training.inputs import as_targets, listed, shown
 from maxmargin.training.options import ClassWeight, Options
@@ -44,7 +44,7 @@ from maxmargin.training.row_reading import (
     named_features,
     new_layout,
     starts_of,
-    what_is_wrong,
+    unusable_row_message,
 )
 from maxmargin.training.sample_weights import check_weights, weights_by_label
 from maxmargin.training.state import State
@@ -52,20 +52,20 @@ from maxmargin.training.types import Matrix, Rule, SingleRow, Targets
 
 # A compiled function for arguments of certain types.
 MachineCode = Callable[..., Any]
-THE_ROW = np.zeros(1, dtype=np.int32)
-# Reads no dict.
+# Matches no dict.
 NO_LAYOUT = new_layout((None,), {}, 0, 0, NO_TAIL)
 
 
-# Compiled code that takes less time than it takes to let other threads run meanwhile.
+# For code so short that releasing the interpreter lock would take longer than running it.
 brief = partial(Compiled, nogil=False)
 
 
 @brief
 def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
-    """Which of the problems from ``first`` on has the highest output; of one, is it positive?
+    """The index of the highest output of ``shown`` problems from ``first`` on.
 
-    Below 0 if an output is not finite, because a value of the row is not.
+    For a single problem, whether its output is positive. -1 if an output is not finite, because
+    the row has a NaN or infinite value.
     """
     best, highest = 0, -np.inf
     for c in range(shown):
@@ -81,7 +81,7 @@ def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
 
 @brief
 def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
-    """Write down the outputs of the problems from ``first`` on; are they finite?"""
+    """Write the outputs of the problems from ``first`` on to ``found``; True if all are finite."""
     finite = True
     for c in range(found.size):
         found[c] = space.output(rows, 0, first + c)
@@ -91,19 +91,19 @@ def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
 
 @brief
 def are_usable(values):  # type: ignore[no-untyped-def]
-    """Can a row with these values be learned from? See `first_unusable`."""
-    square, something = 0.0, False
+    """True if a row with these values can be learned from; see `first_unusable`."""
+    square, has_nonzero = 0.0, False
     for value in values.flat:
         square += value * value
-        something |= value != 0.0
-    return SMALLEST_XX <= square <= LARGEST_XX or not something
+        has_nonzero |= value != 0.0
+    return SMALLEST_XX <= square <= LARGEST_XX or not has_nonzero
 
 
 def may_overflow(model: Model, rule: Rule) -> bool:
-    """Could one more row make weights of a linear model, or of experts, infinite?
+    """True if one more row could make the weights of a linear model, or of experts, infinite.
 
-    Not while weights and the numbers of the rule are as far from that as rows are, see
-    `core.loop.LARGEST_XX`: no step is longer than their product.
+    It cannot while weights and the parameters of the rule are within the limits for rows
+    (`core.loop.LARGEST_XX`), since no step is longer than their product.
     """
     if not isinstance(model, LinearModel):
         return not model.is_finite()
@@ -114,7 +114,7 @@ def may_overflow(model: Model, rule: Rule) -> bool:
 
 @lru_cache
 def _is_moderate(numbers: tuple[float, ...]) -> bool:
-    """Are all numbers of a rule as far from overflow and underflow as rows are?"""
+    """True if the parameters of a rule are within the limits for rows."""
     sizes = [abs(number) for number in numbers if number != 0.0 and number != np.inf]
     return not sizes or bool(
         math.sqrt(SMALLEST_XX) <= min(sizes) <= max(sizes) <= math.sqrt(LARGEST_XX)
@@ -122,23 +122,23 @@ def _is_moderate(numbers: tuple[float, ...]) -> bool:
 
 
 class Locks(Protocol):
-    """Those of a learner: one for changes in place, and whether a call is learning."""
+    """The lock of a learner for changes in place, and whether a call is learning."""
 
     changing: AbstractContextManager[object]
     busy: bool
 
 
 class OneRow:
-    """The fast route of single rows through a linear model, or a mixture of experts.
+    """The fast route of single rows through a linear model or a mixture of experts.
 
-    Made for one state of a learner; `followed` when the learner gets more columns, and made anew
-    when its parameters or its arrays change.
+    It belongs to one state of a learner: `follow_state` updates it when the learner gets more
+    columns, and a new one is built when parameters or arrays change.
     """
 
     def __init__(self, state: State, access: Locks, class_weight: ClassWeight) -> None:
         self.access, self.lock = access, access.changing
-        self.model: Any = state.model  # of the kind that `is_possible` says
-        self.rule: Any = None  # until it is asked to learn
+        self.model: Any = state.model  # of a type that `applies_to` accepts
+        self.rule: Any = None  # set before the first row is learned
         self.is_paired = isinstance(self.model, PairModel)
         self.width, self.unseen = self.model.width(), state.unseen
         self.trace: Trace | MeanTrace = NO_TRACE
@@ -155,31 +155,31 @@ class OneRow:
         self.class_weights = weights_by_label(by_label, state.classes, others=True)
         self.first, stop, _ = shown(state).indices(self.model.problems())
         self.shown = stop - self.first
-        # Machine code by what it does and for which types; that of rows of the last layout.
+        # Machine code by function and argument types, and the one for rows of the latest layout.
         self.code: dict[Hashable, MachineCode] = {}
         self.learn_sparse: MachineCode | None = None
         self.are_usable: MachineCode = are_usable
-        self.output_of_sparse: MachineCode | None = None
+        self.classify_sparse: MachineCode | None = None
         self.layouts: dict[tuple[Hashable, ...], Layout] = {}
         self.incomplete: dict[tuple[Hashable, ...], Layout] = {}  # some names have no column
-        self.followed(state)
+        self.follow_state(state)
 
     def _prepare(self) -> None:
         """Set the arguments of the machine code."""
         self.space, self.tally = self.model.space, self.model.tally
-        self.looking = self.model.view()
+        self.view = self.model.view()
 
     @staticmethod
-    def is_possible(model: Model) -> bool:
-        """Linear models and mixtures have it, if rows have no coordinates of their own."""
+    def applies_to(model: Model) -> bool:
+        """True for linear models and mixtures whose rows have no private coordinates."""
         return model.learns_rows_in_place and model.private_coordinates() == 0
 
     def can_learn(self, w: float, rule: Rule) -> bool:
-        """Can a row of this weight be learned in place by this rule?"""
+        """True if a row of weight ``w`` can be learned in place by this rule."""
         return not may_overflow(self.model, rule)
 
-    def followed(self, state: State) -> OneRow:
-        """The same for another state of the same model, which may have more names."""
+    def follow_state(self, state: State) -> OneRow:
+        """Switch to another state of the same model, which may have more names."""
         self.state: State | None = state
         self.totals, self.maps, self.sets = state.totals, state.calibration, state.sets
         self.follows = self.maps is not None or self.sets is not None
@@ -202,7 +202,7 @@ class OneRow:
         self.plain_shape = (1, self.width) if is_plain else None
         self.incomplete.clear()
         self.names: tuple[Hashable, ...] | None = None
-        self.latest = NO_LAYOUT  # of these names
+        self.latest = NO_LAYOUT  # the layout of these names
         self.learn_sparse = None
         return self
 
@@ -214,10 +214,10 @@ class OneRow:
 
     # ---------------------------------------------------------------------------------------- learn
     def learn(self, x: Row, y: Hashable, w: float) -> bool:
-        """Learn from the row, unless it has names without columns; is it learned?
+        """Learn from the row; False if it has names without columns.
 
-        Dicts with the same names again and again are the usual case, in which each call of a
-        function would take a tenth of the time.
+        The usual case, dicts that repeat the same names, is inlined: each function call would add a
+        tenth of the time.
         """
         layout, learn = self.latest, self.learn_sparse
         if learn is None or type(x) is not dict or [*x] != layout.names or w != 1.0:
@@ -230,10 +230,10 @@ class OneRow:
         if not self.are_usable(layout.values):
             return self._learn_any(x, y, w)
         try:
-            _, due = learn(
-                layout.row, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
+            _, needs_maintenance = learn(
+                layout.row, targets, ONLY_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
             )
-            if due:
+            if needs_maintenance:
                 self._maintain()
             if self.is_paired:
                 self.model.begin_rows()
@@ -243,7 +243,7 @@ class OneRow:
         return True
 
     def _learn_any(self, x: Row, y: Hashable, w: float) -> bool:
-        """The same for rows of any kind; raises if it cannot be learned from."""
+        """`learn` for rows of any kind; raises if the row cannot be learned from."""
         if self.rule is None:
             return False
         layout = None
@@ -261,9 +261,9 @@ class OneRow:
         try:
             rows = self._row(x) if layout is None else layout.read(x)
         except (struct.error, OverflowError):
-            return False  # text in the place of a number, or an error to come
+            return False  # text instead of a number, or an error that the complete route reports
         if not self._is_usable(rows):
-            raise ValueError(what_is_wrong(rows, x))
+            raise ValueError(unusable_row_message(rows, x))
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
         learned = self._learn(rows, targets)
@@ -273,12 +273,11 @@ class OneRow:
         return learned
 
     def _is_usable(self, rows: SingleRow) -> bool:
-        """Can the row be learned from?"""
         values = rows.values
         return self._entry(values.ndim, are_usable, values)(values)
 
     def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
-        """Learn from a row that has a weight, by itself or by its class."""
+        """Learn from a row that has a sample weight or a class weight."""
         sample_weight, codes = check_weights(w, 1), targets.labels
         if sample_weight[0] == 0.0:
             return True
@@ -286,7 +285,7 @@ class OneRow:
         row_weight = sample_weight.copy()
         if before is not None and self.is_balanced:
             totals = before.copy()
-            balance(codes, THE_ROW, totals, sample_weight)
+            balance(codes, ONLY_ROW, totals, sample_weight)
         else:
             sample_weight *= self.class_weights[codes[0]]
         if self.tail.private > 0.0:
@@ -303,13 +302,13 @@ class OneRow:
     def _learn(
         self, rows: SingleRow, targets: Targets, row_weight: np.ndarray = NO_WEIGHTS
     ) -> bool:
-        """Learn from a row that is checked."""
+        """Learn from a validated row."""
         key = ("learn", *_kinds(rows, targets))
-        parts = rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, self.trace
+        parts = rows, targets, ONLY_ROW, 0, self.rule, self.space, self.tally, self.trace
         learn = self._entry(key, self.model.loop, *parts)
         try:
-            _, due = learn(*parts)
-            if due:
+            _, needs_maintenance = learn(*parts)
+            if needs_maintenance:
                 self._maintain()
             if self.is_paired:
                 self.model.begin_rows()
@@ -323,39 +322,39 @@ class OneRow:
     def _maintain(self) -> None:
         self.model.maintain(self.space)
         if may_overflow(self.model, self.rule):
-            self.state = None  # the complete route learns on a copy from here on
+            self.state = None  # from here on the complete route learns, on a copy
 
     def _stop(self) -> None:
-        """Ctrl-C came after the row was learned."""
+        """Give up after Ctrl-C, which came after the row was learned."""
         self.state, self.model.unsettled = None, True
 
     def _follow(self, rows: SingleRow, targets: Targets, row_weight: np.ndarray) -> None:
-        """Let the maps to probabilities, and the sets, learn from the scores that the row had."""
+        """Update calibration and prediction sets by the scores from before the row was learned."""
         evidence = scores = self.trace.scores()
         if self.maps is not None:
-            rows = rows if knows_level(self.model) else NO_ROWS
+            rows = rows if tracks_level(self.model) else NO_ROWS
             outputs, steps, evidence = self.trace.history, self.trace.steps, self.odds
             trials = self.model.trials() - 1 if self.model.spec.average else -1
-            followed = rows, scores, outputs, steps, targets, THE_ROW, row_weight
+            followed = rows, scores, outputs, steps, targets, ONLY_ROW, row_weight
             parts: Any = *followed, self.maps, trials, evidence
             self._entry(("follow", *_kinds(rows, targets)), follow, *parts)(*parts)
         if self.sets is not None:
             is_odds = self.maps is not None or self.model.outputs_are_odds
-            seen = evidence, is_odds, targets.labels, THE_ROW, self.first, self.shown
+            seen = evidence, is_odds, targets.labels, ONLY_ROW, self.first, self.shown
             parts = *seen, *self.set_parts, NO_SETS
             self._entry("cover", cover, *parts)(*parts)
 
     # -------------------------------------------------------------------------------------- predict
     def predict(self, x: Row) -> Hashable:
         """The class of a row; names without columns count as 0."""
-        layout, look = self.latest, self.output_of_sparse
-        if look is None or type(x) is not dict or [*x] != layout.names:
+        layout, classify = self.latest, self.classify_sparse
+        if classify is None or type(x) is not dict or [*x] != layout.names:
             return self._predict_any(x)
         try:
             layout.fill(*x.values())
         except (struct.error, OverflowError):
             return self._predict_any(x)
-        number = look(layout.row, self.looking, self.first, self.shown)
+        number = classify(layout.row, self.view, self.first, self.shown)
         return self.labels[number] if number >= 0 else self._predict_any(x)
 
     def _predict_any(self, x: Row) -> Hashable:
@@ -364,34 +363,33 @@ class OneRow:
             return self.only_label
         number = self._class_number(rows)
         if number < 0:
-            raise ValueError(what_is_wrong(rows, x))
+            raise ValueError(unusable_row_message(rows, x))
         return self.labels[number]
 
     def _class_number(self, rows: SingleRow) -> int:
-        """See `class_number`."""
-        parts = rows, self.looking, self.first, self.shown
-        look = self._entry(("class", type(rows)), class_number, *parts)
+        parts = rows, self.view, self.first, self.shown
+        classify = self._entry(("class", type(rows)), class_number, *parts)
         if type(rows) is SparseRows:
-            self.output_of_sparse = look
-        return look(*parts)
+            self.classify_sparse = classify
+        return classify(*parts)
 
     def scores(self, x: Row) -> np.ndarray:
-        """The outputs of the problems that users see."""
+        """The outputs of the visible problems."""
         rows = self._row_to_predict(x)
         found = self._outputs(rows)
         if found is None:
-            raise ValueError(what_is_wrong(rows, x))
+            raise ValueError(unusable_row_message(rows, x))
         return found
 
     def _outputs(self, rows: SingleRow) -> np.ndarray | None:
-        """The same for a row, unless one is not finite."""
+        """The outputs of the visible problems; None if one is not finite."""
         found = np.empty(self.shown)
-        parts = rows, self.looking, self.first, found
+        parts = rows, self.view, self.first, found
         return found if self._entry(("outputs", type(rows)), outputs_into, *parts)(*parts) else None
 
     # --------------------------------------------------------------------------------- read the row
     def _row_to_predict(self, x: Row) -> SingleRow:
-        """The row without the names that have no columns."""
+        """The row, with names that have no column left out."""
         layout = None
         if isinstance(x, dict):
             layout = self.layout(tuple(x))
@@ -413,7 +411,7 @@ class OneRow:
         values = dense_row(x, self.features)
         if self.width > self.features:
             values = np.pad(values, ((0, 0), (0, self.width - self.features)))
-        values.setflags(write=False)  # it is a view, or our own
+        values.setflags(write=False)  # a view, or a copy that nobody else has
         return tuple.__new__(DenseRows, (values, self.tail))
 
     def layout(self, names: tuple[Hashable, ...]) -> Layout:
@@ -434,15 +432,15 @@ class OneRow:
 
 
 def _kinds(rows: SingleRow, targets: Targets) -> tuple[type, ...]:
-    """The types that machine code depends on."""
+    """The types that select the machine code."""
     return type(rows), type(targets), type(rows.tail)
 
 
 class OneRowOfVotes(OneRow):
-    """The same for a vote of linear models, without weights of rows or classes."""
+    """The fast route through a vote of linear models, without sample or class weights."""
 
     @staticmethod
-    def is_possible(model: Model) -> bool:
+    def applies_to(model: Model) -> bool:
         return isinstance(model, VoteModel) and model.can_learn_in_place()
 
     def can_learn(self, w: float, rule: Rule) -> bool:
@@ -458,12 +456,11 @@ class OneRowOfVotes(OneRow):
         self.views, first = list[tuple[Any, ...]](), 0
         for group, count in zip(model.groups, model.sizes(), strict=True):
             found = np.empty((1, count * model.problems()))
-            asked = found, model.problems(), model.classes(), first, first + count, self.answers
-            self.views.append(
-                (group.tail, group.view(), found[0], predict_classes.entry(*asked), asked)
-            )
+            arguments = found, model.problems(), model.classes(), first, first + count, self.answers
+            predict = predict_classes.entry(*arguments)
+            self.views.append((group.tail, group.view(), found[0], predict, arguments))
             first += count
-        self.poll = score_votes.entry(self.answers, model.votes, self.found)
+        self.count_votes = score_votes.entry(self.answers, model.votes, self.found)
 
     def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
         return False
@@ -472,7 +469,7 @@ class OneRowOfVotes(OneRow):
         self, rows: SingleRow, targets: Targets, row_weight: np.ndarray = NO_WEIGHTS
     ) -> bool:
         if (kinds := _kinds(rows, targets)) not in self.ballots:
-            self.ballots[kinds] = Ballot(self.model, self.rule, rows, targets, THE_ROW)
+            self.ballots[kinds] = Ballot(self.model, self.rule, rows, targets, ONLY_ROW)
         try:
             if self.ballots[kinds].learn(rows, targets) and not self.can_learn(1.0, self.rule):
                 self.state = None
@@ -488,21 +485,21 @@ class OneRowOfVotes(OneRow):
         return int(found[0] >= 0.0) if found.size == 1 else int(found.argmax())
 
     def _outputs(self, rows: SingleRow) -> np.ndarray | None:
-        for k, (tail, view, found, ask, asked) in enumerate(self.views):
+        for k, (tail, view, found, predict, arguments) in enumerate(self.views):
             row = rows if rows.tail == tail else rows._replace(tail=tail)
-            look = self._entry((k, type(rows)), outputs_into, row, view, 0, found)
-            if not look(row, view, 0, found):
+            compute = self._entry((k, type(rows)), outputs_into, row, view, 0, found)
+            if not compute(row, view, 0, found):
                 return None
-            ask(*asked)
-        self.poll(self.answers, self.model.votes, self.found)
+            predict(*arguments)
+        self.count_votes(self.answers, self.model.votes, self.found)
         return self.found[0, self.first : self.first + self.shown].copy()
 
 
 class OneRowOfBudgets(OneRowOfVotes):
-    """The same for a kernel's model on a budget."""
+    """The fast route through a kernel model on a budget."""
 
     @staticmethod
-    def is_possible(model: Model) -> bool:
+    def applies_to(model: Model) -> bool:
         if not isinstance(model, BudgetModel) or not model.store.points:
             return False
         return not model.kernel.only_in_fit
@@ -513,18 +510,18 @@ class OneRowOfBudgets(OneRowOfVotes):
     def _prepare(self) -> None:
         self.budget_code: Code = {}
         self.blank = sparse.csr_matrix((1, self.width))
-        # The last row that was predicted, and its outputs, until another is learned from.
+        # The content of the last row that was predicted, and its outputs, until one is learned.
         self.predicted: tuple[Any, Any] = (None, None)
 
     def _learn(
         self, rows: SingleRow, targets: Targets, row_weight: np.ndarray = NO_WEIGHTS
     ) -> bool:
         try:
-            glance, self.predicted = self._glance(rows), (None, None)
-            after = self.model.after_row(glance, targets, self.rule, self.budget_code)
+            products, self.predicted = self._row_products(rows), (None, None)
+            after = self.model.after_row(products, targets, self.rule, self.budget_code)
             if not after.is_finite():
-                return False  # the complete route refuses it, and says why
-            vars(self.model).update(vars(after))  # at once
+                return False  # the complete route raises the error
+            vars(self.model).update(vars(after))  # atomic
             self.model.settle()
         except BaseException:
             self.state = None
@@ -534,21 +531,21 @@ class OneRowOfBudgets(OneRowOfVotes):
     def _outputs(self, rows: SingleRow) -> np.ndarray | None:
         if not self._is_usable(rows):
             return None
-        return self._glance(rows).outputs[self.first : self.first + self.shown]
+        return self._row_products(rows).outputs[self.first : self.first + self.shown]
 
-    def _glance(self, rows: SingleRow) -> Any:
-        """The outputs of the row, which learning from it right after needs not compute again."""
+    def _row_products(self, rows: SingleRow) -> RowProducts:
+        """Outputs and kernel values of the row, cached so that learning it next can reuse them."""
         parts = (rows.values,) if isinstance(rows, DenseRows) else (rows.values, rows.columns)
-        content = tuple(part.tobytes() for part in parts)  # tells it from rows of the same width
+        content = tuple(part.tobytes() for part in parts)
         if self.predicted[0] != content:
             self.predicted = content, self.model.output(self._matrix(rows))
         return self.predicted[1]
 
     def _matrix(self, rows: SingleRow) -> Matrix:
-        """The row in memory of its own, as models take rows."""
+        """A copy of the row as a matrix."""
         if isinstance(rows, DenseRows):
             return rows.values.copy()
-        X = shallow_copy(self.blank)  # SciPy's checks would take as long as the rest
+        X = shallow_copy(self.blank)  # avoids SciPy's checks, which would double the time
         X.data, X.indices, X.indptr = rows.values.copy(), rows.columns.copy(), rows.starts.copy()
         return X
 
@@ -556,16 +553,16 @@ class OneRowOfBudgets(OneRowOfVotes):
 ROUTES: tuple[type[OneRow], ...] = (OneRow, OneRowOfVotes, OneRowOfBudgets)
 
 
-def fast_route(
+def fast_route_for(
     options: Options, state: State | None, before: OneRow | None, access: Locks
 ) -> OneRow | None:
-    """The fast route of single rows for this state, if there is one, made from an earlier one."""
+    """The fast route for this state, if any; reuses ``before`` if the model is the same."""
     if state is None or state.multilabel or state.recipe is not None:
         return None
-    route = next((each for each in ROUTES if each.is_possible(state.model)), None)
+    route = next((each for each in ROUTES if each.applies_to(state.model)), None)
     is_weighted = options.class_weight is not None or options.follows_scores
     if route is None or (route is not OneRow and is_weighted):
         return None
     if before is not None and before.model is state.model:
-        return before.followed(state)
+        return before.follow_state(state)
     return route(state, access, options.class_weight)

@@ -12,20 +12,19 @@ from numpy.typing import ArrayLike
 from maxmargin.models.build import build
 from maxmargin.models.spec import ModelSpec
 from maxmargin.training import inputs, learning
-from maxmargin.training.feature_columns import Features
 from maxmargin.training.following import in_one_pass
-from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import Outcome, Plan, RunPasses, diverged
 from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.sample_weights import counted
 from maxmargin.training.state import State, grown
-from maxmargin.training.types import Matrix, Rows, Rule
+from maxmargin.training.types import Features, Matrix, Rows, Rule
 
 
 class FitRows(NamedTuple):
-    """All rows of a fit but those of weight 0; weights are multiplied by those of classes."""
+    """The rows of a fit, without those of weight 0; weights include class weights."""
 
     X: Matrix
     y: np.ndarray
@@ -39,12 +38,8 @@ class FitRows(NamedTuple):
 class OnlineTrainer:
     """Presents rows to a rule, in passes or one by one.
 
-    Parameters
-    ----------
-    options : Options
-    rule : the rule of the learner in a p-norm
-    spec : says what models are built from
-    run : the passes of a fit
+    ``rule`` and ``spec`` make the rule for a p-norm and the specification of models; ``run`` makes
+    the passes of a fit.
     """
 
     can_grow = True
@@ -85,11 +80,11 @@ class OnlineTrainer:
         watch: Watch | None = None,
     ) -> Fitted:
         given = self._fit_rows(state, X, y, sample_weight)
-        begun = self._begun(given) if state is None else self._continued(state, given)
-        state, rows, radius = begun
+        start = self._initial(given) if state is None else self._resumed(state, given)
+        state, rows, radius = start
         model, options = state.model, self.options
         model.begin_fit(rows)
-        # Something to say where too few updates were made to prove more.
+        # The bound to report when there were too few updates for a better one.
         ceiling = model.ceiling(rows, radius) if options.max_iter > 1 else np.inf
         by_steps = given.weight if options.soft_margin == 0.0 else None
         codes = inputs.class_codes(given.y, given.classes)
@@ -119,8 +114,8 @@ class OnlineTrainer:
         classes = inputs.classes_of(labels)
         return FitRows(rows, labels, classes, features, radius, weight, totals)
 
-    def _begun(self, given: FitRows) -> tuple[State, Rows, float]:
-        """A state at w = 0, the rows as its model takes them, and their largest norm."""
+    def _initial(self, given: FitRows) -> tuple[State, Rows, float]:
+        """A state at w = 0, the rows in the form of its model, and their largest norm."""
         multilabel = given.y.ndim == 2
         model, rows, radius = build(
             self.spec,
@@ -133,13 +128,13 @@ class OnlineTrainer:
         state = State(model, given.classes, given.features, np.empty(0), multilabel=multilabel)
         return state, rows, radius
 
-    def _continued(self, before: State, given: FitRows) -> tuple[State, Rows, float]:
-        """The same for a fit that goes on from the last one, with rows of the same kind."""
+    def _resumed(self, before: State, given: FitRows) -> tuple[State, Rows, float]:
+        """`_initial` for a warm start from a state, with rows of the same shape."""
         self.check_structure(before)
         private, X = before.model.private_coordinates(), given.X
         if given.weight is not None and private:
             raise ValueError("warm_start with a soft margin cannot go on with weights of rows.")
-        # With a kernel, the soft margin is part of it.
+        # With a kernel, the soft margin is part of the kernel.
         is_soft = self.options.soft_margin > 0.0 and self.options.kernel == "linear"
         old = before.classes.tolist(), before.features.count, private
         now = given.classes.tolist(), X.shape[1], X.shape[0] if is_soft else 0
@@ -148,7 +143,7 @@ class OnlineTrainer:
                 "warm_start needs the classes, the number of features and, with a soft margin, "
                 f"the number of rows of the last fit, without weights: {old}, got {now}."
             )
-        # Without spare columns.
+        # Drop spare columns.
         model = grown(before, before.features.count, given.classes).model.continued()
         features = given.features._replace(columns=before.features.columns)
         state = before._replace(model=model, features=features)
@@ -177,10 +172,10 @@ class OnlineTrainer:
         return Fitted(state, outcome.warning, outcome.interrupted)
 
     def check_structure(self, state: State) -> None:
-        """Refuse to go on with a model that was built for other parameters."""
+        """Raise if the model was built with other structural parameters."""
         spec = state.model.spec
         if self._checked is spec:
-            return  # nothing has changed since
+            return
         if found := spec.difference(self.spec):
             name, before, now = found
             raise ValueError(

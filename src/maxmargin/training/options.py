@@ -1,4 +1,4 @@
-"""The hyper-parameters that a trainer reads, and batches of rows to learn from."""
+"""The hyper-parameters of a trainer, and batches of rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ ClassWeight = dict[Hashable, float] | str | None
 
 @dataclass(frozen=True)
 class Options:
-    """The hyper-parameters of a learner that training reads; its rule and its model have others.
-
-    They mean what they mean for learners (see `estimator.parameters`), and:
+    """The hyper-parameters that training reads, documented in `estimator.parameters`, and:
 
     name : of the learner, for messages
-    settles : does a pass without an update mean that there will never be one again?
-    takes_several : can rows have several labels?
-    several_in_kernels : can they also with other kernels than the linear one?
-    incremental : does it learn from some rows at a time?
-    unset : parameters that help where rows cannot be separated, and that are not set
+    settles : after a pass without an update there is never another one
+    takes_several : rows can have several labels, with the linear kernel
+    several_in_kernels : rows can have several labels with other kernels, too
+    incremental : the learner has `partial_fit`
+    unset : names of unset parameters that help with inseparable rows
     """
 
     name: str
@@ -55,36 +53,33 @@ class Options:
 
     @property
     def averages_kernels(self) -> bool:
-        """Does it predict by averaged coefficients of a kernel, whose outputs no loop computes?"""
+        """True for averaged kernel coefficients, whose outputs no compiled loop computes."""
         return self.average and self.kernel != "linear"
 
     @property
     def follows_scores(self) -> bool:
-        """Is there something that follows the scores of rows before they are learned?"""
+        """True if calibration or prediction sets learn from the scores of rows."""
         return self.calibration is not None or self.coverage is not None
 
 
-# Those that an estimator has as attributes of the same name, if it has them.
+# The options that are attributes of estimators with the same name.
 SHARED = tuple(
     each.name for each in fields(Options) if each.name not in ("name", "incremental", "unset")
 )
 
 
 class Batch(NamedTuple):
-    """Rows to learn from, as users give them.
+    """Rows to learn from, as passed by users.
 
     Attributes
     ----------
-    X, y : rows and labels
-    classes : all labels that can occur, for the first batch
-    weight : how often each row counts; once by default
-    order : in which rows are learned, by default as they come; a row i that stands there as
-        ``-1 - i`` is only looked at
-    grow : may there be new columns and labels?
-    traced : write down the outputs of each row before it is learned?
-    sets : an array of shape (places, 2) to write down the prediction sets in, with `coverage`: was
-        the label outside, and how many classes were inside?
-    pauses : what looks at the model on the way, see `Pauses`
+    classes : all possible labels, for the first batch
+    order : the order in which rows are learned; an entry ``-1 - i`` only scores row i
+    grow : accept new columns and labels
+    traced : record the outputs of each row before it is learned
+    sets : output array of shape (places, 2) for prediction sets, with `coverage`: whether the label
+        was outside, and the number of classes inside
+    pauses : is called between rows with the model, see `Pauses`
     """
 
     X: ArrayLike

@@ -1,26 +1,30 @@
-"""The outputs of models for new rows."""
+"""Outputs for new rows, and the decision function of a fitted learner as plain data."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from maxmargin._extras import is_on_device
+from maxmargin.models.model_formulas import Formula
 from maxmargin.training import inputs
-from maxmargin.training.feature_columns import Features
+from maxmargin.training.calibration import Sigmoids
 from maxmargin.training.options import Options
 from maxmargin.training.state import State
-from maxmargin.training.types import Matrix
+from maxmargin.training.types import Features, Matrix
 
 
 def outputs(options: Options, state: State, X: ArrayLike) -> np.ndarray:
-    """The outputs for rows, one column for each problem that users see."""
+    """Outputs of shape (rows, visible problems)."""
     return state.model.outputs(check_new_X(options, X, state.features))[:, inputs.shown(state)]
 
 
 def check_new_X(options: Options, X: ArrayLike, features: Features) -> Matrix:
-    """Rows to predict: finite, and of the columns that were learned from."""
+    """Validate rows to predict: their columns, and that their values are finite."""
     if is_on_device(X):
         X, _ = inputs.check_device_X(options, X, features)
         inputs.check_values(X)
@@ -31,3 +35,34 @@ def check_new_X(options: Options, X: ArrayLike, features: Features) -> Matrix:
         X, _ = inputs.validated(options, X, features)
     inputs.check_finite(X, features)
     return X
+
+
+class Decision(NamedTuple):
+    """How a learner maps rows to scores, probabilities and classes; from ``__decision__``.
+
+    Attributes
+    ----------
+    formula : of the outputs, one column for each problem
+    shown : the columns that are scores; for two classes one, whose sign decides
+    multilabel : each score decides about a label of its own
+    features : number of columns
+    sigmoids : from scores to log-odds, if there are probabilities
+    by_density : outputs are log-odds or log-densities, and scores are probabilities
+    recipe : prepares the rows, if any
+    """
+
+    formula: Formula
+    shown: slice
+    classes: np.ndarray
+    multilabel: bool
+    features: int
+    sigmoids: Sigmoids | None = None
+    by_density: bool = False
+    recipe: Any = None
+
+
+def decision_of(learner: BaseEstimator) -> Decision:
+    """The decision function of a fitted learner of this library."""
+    if not hasattr(learner, "__decision__"):
+        raise TypeError(f"{type(learner).__name__} is not a learner of maxmargin.")
+    return learner.__decision__()

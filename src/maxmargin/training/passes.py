@@ -1,4 +1,4 @@
-"""The passes of a fit, and in which order they present the rows."""
+"""The passes of a fit, and the order in which they present the rows."""
 
 from __future__ import annotations
 
@@ -21,32 +21,31 @@ from maxmargin.training.following import Following
 from maxmargin.training.options import Options
 from maxmargin.training.types import Advance, Rows, Rule, Targets
 
-# One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
-# be interrupted, long enough for the call itself not to count.
+# A call of the compiled loop takes some dozen milliseconds: short enough for progress bars and
+# interruptions, long enough to hide the overhead of the call.
 VALUES_PER_CALL = 2**24
-# A row matters if it brought an update within so many full passes.
+# A row is recent if it caused an update within this number of full passes.
 MEMORY = 50
 # Rows presented between two full passes, as a multiple of all rows: less at first, because easy
-# problems are solved by then, and it takes a full pass to find out.
+# problems may be solved already, and only a full pass shows that.
 FIRST_PASSES, FIRST_SHARE, SHARE = 3, 4, 20
 # Fewer rows than this are presented several times in one call of the compiled loop.
 LEAST_ROWS = 2048
 
 
 class Plan(NamedTuple):
-    """What is asked of the passes of a fit.
+    """The parameters of the passes of a fit.
 
     Attributes
     ----------
-    options : the hyper-parameters
-    values : numbers in all rows
-    ceiling : no margin is larger, whatever else is proved
-    shown : the problems that users see
-    following : the model with what follows its scores, if that is asked for
-    report : is called at each full pass, if given; see `callbacks`
-    wanted_margin : the passes end when a certificate proves that no margin is as large
-    promised_margin : where the best margin is as large, a theorem promises an end, so that the
-        passes go on until a certificate proves that none is; infinite where nothing is promised
+    values : number of values in all rows
+    ceiling : an upper bound on every margin
+    shown : the visible problems
+    following : presents rows in the place of the model, if calibration or sets follow its scores
+    report : is called at each full pass; see `callbacks`
+    wanted_margin : passes end when a certificate proves that no margin is as large
+    promised_margin : if the best margin is at least this, a theorem promises convergence, so passes
+        go on until a certificate proves that none is; infinite without such a theorem
     """
 
     options: Options
@@ -60,7 +59,7 @@ class Plan(NamedTuple):
 
     @property
     def separable(self) -> bool:
-        """Can any rows be separated?"""
+        """True if every data set is separable, thanks to a soft margin."""
         return self.options.soft_margin > 0.0
 
     def random(self) -> np.random.Generator:
@@ -69,7 +68,7 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of the passes, and the model that has learned: the given one, or a twin of it."""
+    """The result of the passes; ``model`` is the given one or a copy of it."""
 
     model: Model
     margins: np.ndarray
@@ -77,49 +76,68 @@ class Outcome(NamedTuple):
     converged: bool
     interrupted: KeyboardInterrupt | None = None
     warning: str = ""
-    more: dict[str, Any] = {}  # what only one learner has to say
+    more: dict[str, Any] = {}  # attributes of a single kind of learner
 
 
 RunPasses = Callable[[Model, Rows, Targets, Plan], Outcome]
 
 
 def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> Outcome:
-    """Present rows until nothing is left to learn, for `max_iter` passes, or until Ctrl-C."""
+    """Present rows until convergence, `max_iter` or Ctrl-C."""
     passes = Passes(model, rows, targets, rule, plan)
-    options, interrupted = plan.options, None
+    interrupted = _run_until_interrupted(passes)
+    progress = passes.progress
+    if progress is not None and progress.ended and progress.best is not None:
+        model = progress.best
+    margins = model.margins(rows, targets)
+    model.end_fit()
+    converged, warning = _verdict(passes, model, margins)
+    return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
+
+
+def _run_until_interrupted(passes: Passes) -> KeyboardInterrupt | None:
+    """Make the passes, on several threads if possible; the Ctrl-C that ended them, if any."""
+    plan, model = passes.plan, passes.model
+    options = plan.options
     shown = bar(options.name, options.max_iter, "passes") if options.verbose else nullcontext()
     jobs = 1 if plan.following else min(effective_n_jobs(options.n_jobs), model.parts())
-    learner = Parts(model, rows, targets, jobs) if jobs > 1 else nullcontext(passes.learner)
+    parallel = jobs > 1
+    learner = (
+        Parts(model, passes.rows, passes.targets, jobs) if parallel else nullcontext(passes.learner)
+    )
     with learner as passes.learner:
         try:
             with shown as advance:
                 passes.run(advance)
         except KeyboardInterrupt as signal:
-            interrupted = signal
             passes.learner.settle()
-    gave_up = passes.progress if passes.progress and passes.progress.ended else None
-    model = (gave_up and gave_up.best) or model
-    margins = model.margins(rows, targets)
-    model.end_fit()
+            return signal
+    return None
+
+
+def _verdict(passes: Passes, model: Model, margins: np.ndarray) -> tuple[bool, str]:
+    """Whether the passes converged, and a warning if they did not do what was asked for."""
+    plan, options, progress = passes.plan, passes.plan.options, passes.progress
     certificate = certified(model, margins, plan.ceiling, plan.shown)
-    # Means of weights may be on the wrong side of a row where nothing is left to learn.
+    # Averaged weights may misclassify a row although there is no update left.
     stuck = passes.converged and certificate.margin < 0.0 and not model.spec.average
     converged = passes.converged and certificate.bound > 0.0 and not stuck
-    warning, unproved = "", options.tol is not None and not certificate.ratio >= 1.0 - options.tol
-    if gave_up:
-        warning = gave_up.complaint(
+    unproved = options.tol is not None and not certificate.ratio >= 1.0 - options.tol
+    if progress is not None and progress.ended:
+        return converged, progress.complaint(
             options.name, certificate.bound, passes.n_iter, options.unset, model.spec.average
         )
-    elif (unproved or not converged) and not passes.stopped:
-        p = float(np.min(model.p))  # a vote has several
-        warning = stopping.complaint(plan, certificate, passes.n_iter, stuck, model.is_full(), p)
-    return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
+    if passes.stopped or not (unproved or not converged):
+        return converged, ""
+    p = float(np.min(model.p))  # a vote has several
+    complaint = stopping.complaint(plan, certificate, passes.n_iter, stuck, model.is_full(), p)
+    return converged, complaint
 
 
 def certified(
     model: Model, margins: np.ndarray, ceiling: float, shown: slice, features: int = 0
 ) -> Certificate:
-    """The certificate of a model with these margins, with evidence if ``features`` is given."""
+    """The certificate of a model with these margins; ``features`` adds evidence."""
     bounds = model.bounds()
     if model.has_supports and not model.kernel.is_mercer():  # type: ignore[attr-defined]
         bounds = presuming_mercer(bounds, margins, ceiling)
@@ -137,7 +155,7 @@ def diverged(name: str) -> str:
 
 
 class Passes:
-    """Full passes, and between them passes over the rows that still matter."""
+    """Full passes, and between them passes over rows that recently caused updates."""
 
     def __init__(self, model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
@@ -151,10 +169,10 @@ class Passes:
         may_give_up = plan.options.settles and not plan.separable and not model.is_full()
         if may_give_up and patience is not None:
             self.progress = stopping.Progress(self.count, patience, self._is_hopeless)
-        self.next_check = 1  # of the certificate, after so many passes
+        self.next_check = 1  # number of passes after which to compute the certificate again
 
     def run(self, advance: Advance | None) -> None:
-        """Full passes until one of them is the last, and between them what still matters."""
+        """Alternate full passes and passes over recent rows, until a full pass is the last."""
         model, report = self.model, self.plan.report
         while True:
             if report is not None:
@@ -173,28 +191,28 @@ class Passes:
             if self._has_no_margin(self.plan.wanted_margin):
                 if made == 0 or self.progress is None:
                     return
-                self.progress.hurry()  # on to weights with few errors
+                self.progress.hurry()  # look for weights with few errors instead
             self._present_recent(made, advance)
 
     def _has_converged(self, updates: int) -> bool:
-        """Was the last full pass, with so many updates, the last that is needed?"""
+        """True if the last full pass, which made ``updates``, ends the fit."""
         options = self.plan.options
         converged = options.settles and updates == 0
         if options.tol is not None and self.n_iter >= self.next_check:
             margins = self.model.margins(self.rows, self.targets)
             ratio = certified(self.model, margins, self.plan.ceiling, self.plan.shown).ratio
             converged |= ratio > 0.0 and ratio >= 1.0 - options.tol
-            # Looking costs a pass: do it each time the passes have grown by an eighth.
+            # A check costs a pass: check whenever the number of passes has grown by an eighth.
             self.next_check = self.n_iter + max(1, self.n_iter // 8)
         return bool(converged)
 
     def _is_hopeless(self) -> bool:
-        """Is every margin too small for a theorem to promise an end?"""
+        """True if no margin is large enough for a theorem to promise convergence."""
         promised = self.plan.promised_margin
         return promised == np.inf or self._has_no_margin(promised)
 
     def _has_no_margin(self, wanted: float) -> bool:
-        """Does a certificate prove that there is no margin as large as the one that is wanted?"""
+        """True if a certificate proves that no margin is as large as ``wanted``."""
         plan, model = self.plan, self.model
         if wanted == 0.0 or model.bounds()[plan.shown].min() >= wanted:
             return False
@@ -202,25 +220,25 @@ class Passes:
         return certified(model, margins, plan.ceiling, plan.shown).bound < wanted
 
     def _present_recent(self, mistakes: int, advance: Advance | None) -> None:
-        """Present the rows that still matter, after a full pass with so many mistakes."""
+        """Present recent rows after a full pass with so many mistakes."""
         options = self.plan.options
-        # Rows that cannot be separated must not get more weight than their number.
+        # Presenting inseparable rows more often would give them more weight than they have.
         separated = self.plan.separable or mistakes == 0
         if separated and options.settles and options.shuffle and not self.model.spec.average:
-            # One full pass must be left for the end.
+            # Leave one full pass for the end.
             most = (options.max_iter - self.n_iter - 1) * self.count
             for order in self.schedule.recent(most):
                 self.learn(order, advance)
 
     def full_pass(self, advance: Advance | None) -> int:
-        """Present all rows; the number of updates. If it is doubtful, look at errors on the way."""
-        order, progress = self.schedule.everything(), self.progress
+        """Present all rows, comparing errors if progress is doubtful; returns the updates."""
+        order, progress = self.schedule.full_pass_order(), self.progress
         if progress is None or not progress.compares(self.model):
             return self.learn(order, advance)
         return progress.compared(self, order, advance)
 
     def learn(self, order: np.ndarray, advance: Advance | None) -> int:
-        """Present the rows ``order``; the number of updates."""
+        """Present the rows ``order``; returns the number of updates."""
         model, schedule, before = self.model, self.schedule, self.model.updates()
         for start in range(0, order.size, self.rows_per_call):
             part = order[start : start + self.rows_per_call]
@@ -234,19 +252,16 @@ class Passes:
 
 
 class Schedule:
-    """Orders of presentation: full passes, and between them the rows that still matter.
+    """Orders of presentation: full passes, and between them recent rows.
 
-    Near the end most rows bring no update any more, and looking at them is a waste. So after a full
-    pass the rows that brought an update lately are presented again, narrowing onto those that just
-    did, until they are quiet or have been given their share of the work. They are shuffled once and
-    then keep their order: shuffling them each time takes as long as looking at them, and takes more
-    looks besides (Adult, 32 561 rows, PUMMA: twice as many). Any order keeps the guarantees of the
-    learners; only a quiet full pass counts as convergence.
+    Near the end most rows cause no more updates. So after a full pass, the rows that recently
+    caused one are presented again, narrowed down to those that just did, until there are no updates
+    or their share of the work is used up. They are shuffled once: shuffling them each time takes as
+    long as presenting them, and needs more presentations (Adult, 32 561 rows, PUMMA: twice as
+    many). Any order keeps the guarantees of the learners; only a full pass without updates counts
+    as convergence.
 
-    Attributes
-    ----------
-    touched : filled by the loop, the stamp of the last order in which a row brought an update
-    stamp : the number of the order that is presented now
+    The loop writes to ``touched`` the ``stamp`` of the last order in which a row caused an update.
     """
 
     def __init__(self, size: int, shuffle: bool, random: np.random.Generator) -> None:
@@ -257,7 +272,7 @@ class Schedule:
         self.touched = np.zeros(size, dtype=np.int32)
         self.stamp = 0
 
-    def everything(self) -> np.ndarray:
+    def full_pass_order(self) -> np.ndarray:
         """All rows, for a full pass."""
         if self._shuffle:
             self._random.shuffle(self._everything)
@@ -266,7 +281,7 @@ class Schedule:
         return self._everything
 
     def recent(self, most: int) -> Iterator[np.ndarray]:
-        """Orders of rows that brought an update lately; at most ``most`` rows in all."""
+        """Orders of rows that recently caused an update; at most ``most`` rows in all."""
         self._last_pass[self.touched == self.stamp] = self._passes
         recent = np.flatnonzero(self._last_pass > self._passes - MEMORY)
         recent = recent.astype(self._everything.dtype)

@@ -1,4 +1,4 @@
-"""What learners have in common, whatever they learn by: functions from state to state."""
+"""The training protocol: learning as functions from state to state."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from maxmargin.training.options import Batch, Options
 from maxmargin.training.passes import RunPasses
 from maxmargin.training.state import State
 
-# Lets callbacks watch the passes of a fit, given its first state and its rows, labels and weights.
+# Wraps the passes of a fit for callbacks, given its first state and its rows, labels and weights.
 Watch = Callable[[RunPasses, State, tuple[Any, Any, Any]], RunPasses]
-# For arrays that no other thread reads while they are changed in place.
+# The lock of a state that no other thread uses.
 UNSHARED: AbstractContextManager[object] = nullcontext()
 
 
 class Fitted(NamedTuple):
-    """The state after a fit, a warning for the user, and Ctrl-C if that has ended it."""
+    """The state after a fit, a warning for the user, and the Ctrl-C that ended it, if any."""
 
     state: State
     warning: str = ""
@@ -30,22 +30,17 @@ class Fitted(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """The state after some rows, and their outputs before each was learned, if asked for."""
+    """The state after a batch, and the outputs of its rows before they were learned, if traced."""
 
     state: State
     trace: Trace | MeanTrace | None = None
 
 
 class Trainer(Protocol):
-    """Learns for an estimator: its methods take a state and give another one.
+    """Learns for an estimator: its methods map a state to a new one.
 
-    A state stays as it is, unless a method says otherwise, and a trainer keeps nothing of it. What
-    a learner cannot do raises an error that says so.
-
-    Attributes
-    ----------
-    options : the hyper-parameters that it reads
-    can_grow : can rows become wider on the way?
+    Methods do not change the given state, unless they say so, and a trainer keeps no reference to
+    it. ``can_grow`` is True if later rows may have more columns.
     """
 
     options: Options
@@ -53,7 +48,7 @@ class Trainer(Protocol):
 
     @property
     def spec(self) -> ModelSpec:
-        """What a model is built from."""
+        """The specification of the model."""
 
     def fit(
         self,
@@ -63,7 +58,7 @@ class Trainer(Protocol):
         sample_weight: ArrayLike | None = None,
         watch: Watch | None = None,
     ) -> Fitted:
-        """Learn from all rows, from the beginning or from a ``state`` on."""
+        """Fit all rows, from scratch or, with a ``state``, from there."""
 
     def learn(
         self,
@@ -75,29 +70,29 @@ class Trainer(Protocol):
     ) -> Learned:
         """Learn from each row of a batch once.
 
-        If no other code has the state (``alone``), its arrays may be used for the new one. They may
-        also be changed in place, all at once and while ``changing`` is held, for a single row.
+        If nobody else uses the state (``alone``), its arrays may be reused. For a single row they
+        may be changed in place, atomically and while the lock ``changing`` is held.
         """
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
-        """The outputs for rows, one column for each problem that users see."""
+        """Outputs of shape (rows, visible problems)."""
 
     def check_can_stream(self) -> None:
-        """Raise if a parameter is one that only all rows together can tell."""
+        """Raise if a parameter depends on all rows of a fit."""
 
 
 @runtime_checkable
 class Learner(Protocol):
-    """What has a trainer and a state: an estimator of this library."""
+    """An estimator of this library: it has a trainer and a state."""
 
     def __trainer__(self) -> Trainer:
         """The trainer for the present hyper-parameters."""
 
     def __state__(self) -> State | None:
-        """All that was learned; None before."""
+        """The state; None if not fitted."""
 
     def __put_state__(self, state: State) -> None:
-        """Replace all that was learned."""
+        """Replace the state."""
 
     def __with_state__(self, state: State | None) -> Any:
         """A learner with the same parameters and this state."""
@@ -107,17 +102,14 @@ Kind = TypeVar("Kind")
 
 
 def trainer_of(learner: object) -> Trainer:
-    """What learns for a learner; a TypeError if it is not one of this library."""
     return _as_learner(learner).__trainer__()
 
 
 def state_of(learner: object) -> State | None:
-    """All that it has learned; None if that is nothing."""
     return _as_learner(learner).__state__()
 
 
 def put_state(learner: object, state: State) -> None:
-    """Replace all that it has learned."""
     _as_learner(learner).__put_state__(state)
 
 

@@ -1,4 +1,4 @@
-"""Recipes that travel with a learner: raw rows in, features for the model."""
+"""Recipes stored in the state of a learner: raw rows in, features for the model out."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from maxmargin.training.types import Matrix, Tree
 
 
 def recipe_of(state: State | None) -> Any:
-    """What prepares the rows of a learner; None if they come prepared."""
+    """The recipe of a learner, or None."""
     return None if state is None else state.recipe
 
 
 def prepared(state: State, X: ArrayLike) -> Matrix:
-    """Rows as the model takes them."""
+    """``X`` after the recipe, if there is one."""
     return X if state.recipe is None else state.recipe.transform(X)
 
 
 def learned_along(
     state: State | None, X: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[State | None, Matrix]:
-    """The state whose recipe has learned from rows of some weight, and the rows prepared."""
+    """The state after its recipe has learned from the rows, and the prepared rows."""
     if state is None or state.schema is None or (recipe := state.recipe) is None:
         return state, X
     if not hasattr(recipe, "learned"):
@@ -35,7 +35,7 @@ def learned_along(
 
 
 def names_of(state: State) -> np.ndarray | None:
-    """The names of the features, from a table, from dicts or from a recipe."""
+    """The feature names from a table, dicts or a recipe, or None."""
     if state.features.names is not None or state.schema is None:
         return state.features.names
     schema = state.schema
@@ -55,7 +55,7 @@ def names_of(state: State) -> np.ndarray | None:
 
 # ---------------------------------------------------------------------------------------- for files
 def storable(schema: Tree | None) -> Tree | None:
-    """A schema in what files hold."""
+    """A schema as plain values for a file."""
     if schema is None or RECIPE not in schema:
         return schema
     if not hasattr(schema[RECIPE], "tree"):
@@ -67,7 +67,7 @@ def storable(schema: Tree | None) -> Tree | None:
 
 
 def restored(schema: Any) -> Any:
-    """What `storable` was made from; raises a `ValueError` if it is damaged."""
+    """The inverse of `storable`; raises a `ValueError` if the schema is damaged."""
     if not isinstance(schema, dict) or RECIPE not in schema:
         return schema
     from maxmargin.streams import Recipe

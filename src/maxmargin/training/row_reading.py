@@ -1,4 +1,4 @@
-"""Rows that are dicts, pairs (indices, values) or single arrays, as models take them."""
+"""Conversion of single rows (dicts, pairs (indices, values), arrays) and of lists of dicts."""
 
 from __future__ import annotations
 
@@ -14,31 +14,28 @@ from scipy import sparse
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
 from maxmargin.models.linear_model import read_only
 from maxmargin.streams.iterators import entries
-from maxmargin.training.feature_columns import Features
 from maxmargin.training.state import State, grown
-from maxmargin.training.types import Columns, DictRow, Matrix
+from maxmargin.training.types import Columns, DictRow, Features, Matrix
 
-# The columns of so many different sets of names are remembered.
+# Size of the caches of layouts.
 MOST_LAYOUTS = 1000
-# As many as indices of 32 bits can tell apart.
-MOST_COLUMNS = 2**31 - 1
+MOST_COLUMNS = 2**31 - 1  # the largest index of 32 bits
 
-# What `learn_one` takes for a row, and a sparse row among it.
+# A row as `learn_one` takes it, and a sparse one.
 Row = Any
 Pair = tuple[Any, Any]
 
 
 class Layout:
-    """How to read dicts with certain names.
+    """Reads dicts with a fixed sequence of names into one sparse row.
 
     Attributes
     ----------
-    row, values : the sparse row, whose values are those of the last dict that was read
-    fill : takes the values, all of them
-    which : the names to take the values of, if not all in their order
-    complete : are there columns for all names?
-    names : of the dicts whose values, all of them and in their order, are those of the row; None if
-        there are no such
+    row, values : the row, with the values of the dict read last
+    fill : writes values into the row
+    which : the names whose values to take; None for all, in the order of the dict
+    complete : True if every name has a column
+    names : of dicts whose values can be passed to ``fill`` as they are; None if there are none
     """
 
     __slots__ = "complete", "fill", "names", "row", "values", "which"
@@ -56,7 +53,7 @@ class Layout:
         self.names = list(names) if complete and which is None else None
 
     def read(self, x: DictRow) -> SparseRows:
-        """The row of a dict with these names, until another one is read."""
+        """The row of a dict with these names, valid until the next one is read."""
         if self.which is None:
             self.fill(*x.values())
         else:
@@ -67,16 +64,16 @@ class Layout:
 def new_layout(
     names: tuple[Hashable, ...], columns: Columns, count: int, width: int, tail: Tail
 ) -> Layout:
-    """How to read such a dict, given columns of names, of which the first ``count`` are there."""
+    """A layout for these names; only the first ``count`` of ``columns`` are valid."""
     found = [columns.get(name, count) for name in names]
     numbers = sorted(found)
-    size = bisect_left(numbers, count)  # names that have a column
+    size = bisect_left(numbers, count)  # number of names that have a column
     complete, which = size == len(names), None
     if not complete or numbers != found:
         name_of = dict(zip(found, names, strict=True))
         which = [name_of[number] for number in numbers[:size]]
     values, in_order = np.empty(size), np.array(numbers[:size], dtype=np.int32)
-    # Constructors of named tuples take twice as long.
+    # Twice as fast as the constructor of the named tuple.
     row = tuple.__new__(
         SparseRows, (read_only(values), read_only(in_order), starts_of(size), width, tail)
     )
@@ -86,18 +83,18 @@ def new_layout(
 
 @lru_cache(MOST_LAYOUTS)
 def packing(count: int) -> Callable[..., None]:
-    """Writes so many numbers into a buffer."""
+    """A function that writes ``count`` floats into a buffer."""
     return struct.Struct(f"{count}d").pack_into
 
 
 @lru_cache(MOST_LAYOUTS)
 def starts_of(count: int) -> np.ndarray:
-    """Where a single sparse row with so many entries begins and ends."""
+    """The row pointers (``indptr``) of a single sparse row with ``count`` entries."""
     return read_only(np.array([0, count], dtype=np.int32))
 
 
 def numbers_of(x: Row) -> np.ndarray:
-    """As a contiguous array: the machine code is for such."""
+    """``x`` as a contiguous float array, which the machine code expects."""
     try:
         return np.ascontiguousarray(x, dtype=np.float64)
     except (TypeError, OverflowError) as problem:
@@ -105,7 +102,7 @@ def numbers_of(x: Row) -> np.ndarray:
 
 
 def checked_pair(x: Pair, width: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Columns, in order, and values of a sparse row; any number of columns if there is no width."""
+    """Validated columns, sorted, and values of a sparse row; ``width`` None means any."""
     if len(x) != 2:
         raise ValueError("A sparse row is a pair (indices, values) of the same length.")
     columns, numbers = np.asarray(x[0]), numbers_of(x[1])
@@ -132,13 +129,13 @@ def dense_row(x: Row, width: int) -> np.ndarray:
 
 
 def in_numbers(x: DictRow) -> DictRow:
-    """The same row, with columns for its texts, if it has any; see `streams.iterators`."""
+    """The row with text values one-hot encoded, if it has any; see `streams.iterators`."""
     return dict(entries(x, "x")) if any(isinstance(each, str) for each in x.values()) else x
 
 
-def what_is_wrong(row: DenseRows | SparseRows, x: Row) -> str:
+def unusable_row_message(row: DenseRows | SparseRows, x: Row) -> str:
     if isinstance(x, dict):
-        dict(entries(x, "x"))  # raises if it can name the column
+        dict(entries(x, "x"))  # raises if it can name the column itself
     values = np.ravel(row.values)
     for is_bad, what in ((np.isnan, "NaN"), (np.isinf, "infinity")):
         if (bad := np.flatnonzero(is_bad(values))).size:
@@ -148,7 +145,7 @@ def what_is_wrong(row: DenseRows | SparseRows, x: Row) -> str:
 
 
 def as_matrix(x: Row, features: Features | None) -> Matrix:
-    """A single row as `partial_fit` and `predict` take it."""
+    """A single row as a matrix for `partial_fit` and `predict`."""
     count = None if features is None else features.count
     if isinstance(x, dict):
         columns = None if features is None else features.named_columns()
@@ -167,7 +164,7 @@ def as_matrix(x: Row, features: Features | None) -> Matrix:
 
 # ------------------------------------------------------------------------------ columns of names
 def with_columns(x: DictRow, state: State | None) -> tuple[State | None, Features]:
-    """Give columns to names that have none, and weights to the columns, beside what there was."""
+    """A state, beside the given one, with columns and weights for all names of a row."""
     features = Features(0) if state is None else named_features(state)
     columns = features.shared_columns()
     if columns is None:
@@ -187,13 +184,13 @@ def with_columns(x: DictRow, state: State | None) -> tuple[State | None, Feature
     state = state._replace(features=features, schema=schema)
     width, needed = state.model.width(), features.count
     if state.model.learns_rows_in_place:
-        # Twice as wide, so that names that come one by one do not copy all weights each time.
+        # Doubling the width amortises the copy of all weights when names come one by one.
         needed = width if needed <= width else max(needed, 2 * width)
     return grown(state, needed, state.classes), features
 
 
 def named_features(state: State) -> Features:
-    """The columns of a learner, by the names that a stream of dicts gave them, if one did."""
+    """The columns of a learner, with the names from a stream of dicts if it learned from one."""
     features, schema = state.features, state.schema or {}
     names = schema.get("columns") if schema.get("format") == "iterator" else None
     if features.columns is not None or names is None or len(names) != features.count:
@@ -202,11 +199,11 @@ def named_features(state: State) -> Features:
 
 
 def with_names(features: Features, new: list[Hashable]) -> Features:
-    """With columns for these names, which have none."""
+    """The features with columns for these new names."""
     columns = features.shared_columns()
     columns = {} if columns is None else columns
     while len(columns) > features.count:
-        columns.popitem()  # of a call that was refused
+        columns.popitem()  # left by a call that failed
     for name in new:
         columns[name] = len(columns)
     names = None if features.names is None else np.array(list(columns), dtype=object)
@@ -220,7 +217,7 @@ def are_dicts(X: object) -> bool:
 def matrix_of_dicts(
     rows: Sequence[DictRow], state: State | None
 ) -> tuple[State | None, Features, Matrix]:
-    """`with_columns` for some dicts, and these as a matrix."""
+    """`with_columns` for several dicts, and the dicts as a matrix."""
     found = [dict(entries(row, f"row {k}")) for k, row in enumerate(rows)]
     names: dict[Any, Any] = {}
     for row in found:

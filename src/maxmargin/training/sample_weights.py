@@ -1,4 +1,4 @@
-"""How often rows count: weights of rows, and of classes."""
+"""Sample weights and class weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from maxmargin.training.types import Matrix
 
 
 def check_weights(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:
-    """How often each row counts, as an array of float64 of its own; by default once."""
+    """Validated sample weights as a new float64 array; ones by default."""
     if sample_weight is None:
         return np.ones(rows)
     is_masked = isinstance(sample_weight, np.ma.MaskedArray)
@@ -52,10 +52,9 @@ def counted(
     class_weight: ClassWeight = None,
     kernel: object = "linear",
 ) -> tuple[Matrix, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Rows, labels and weights of a fit without those of weight 0, which are no rows.
+    """Rows, labels and weights of a fit without rows of weight 0, and class totals.
 
-    Only if there are such, the others are copied. Last, with class weights, the totals by class
-    of their weights.
+    Rows are copied only if some have weight 0. Totals are None without class weights.
     """
     weights = check_weights(sample_weight, y.shape[0])
     check_any(int(np.count_nonzero(weights)))
@@ -74,7 +73,7 @@ def counted(
 
 
 def check_products(weights: np.ndarray) -> None:
-    """Raise if weights of rows and classes together are too large, or too small."""
+    """Raise if a product of sample weight and class weight is out of range."""
     if not ((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
         raise ValueError(
             "sample_weight times class_weight must be between "
@@ -83,7 +82,7 @@ def check_products(weights: np.ndarray) -> None:
 
 
 def unused_class_weight(name: str) -> OptionError:
-    """Why a learner refuses ``class_weight`` if weights do not change what it learns."""
+    """The error for ``class_weight`` if weights do not change what is learned."""
     return OptionError(
         Option("class_weight"),
         f" has no effect on {name} without a soft margin: every row must meet the margin in full, "
@@ -96,7 +95,7 @@ def unused_class_weight(name: str) -> OptionError:
 
 
 def check_any(counting: int) -> None:
-    """Raise if none of the rows of a fit counts."""
+    """Raise if no row of a fit has a positive weight."""
     if not counting:
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
 
@@ -104,17 +103,14 @@ def check_any(counting: int) -> None:
 def weights_of_classes(
     class_weight: ClassWeight, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """How often rows of each class count, by its code, given all rows of a fit.
-
-    "balanced" gives all classes the same total.
-    """
+    """The weight of each class code, given all rows of a fit; "balanced" equalises the totals."""
     return weights_by_totals(class_weight, classes, np.bincount(codes, weights, classes.size))
 
 
 def weights_by_totals(
     class_weight: ClassWeight, classes: np.ndarray, totals: np.ndarray
 ) -> np.ndarray:
-    """The same, given the sums of the weights of the rows of each class."""
+    """`weights_of_classes`, given the total weight of each class."""
     if isinstance(class_weight, str):
         return totals.sum() / (classes.size * totals)
     return weights_by_label(class_weight, classes)
@@ -123,10 +119,10 @@ def weights_by_totals(
 def weights_by_label(
     class_weight: dict[Hashable, float] | None, classes: np.ndarray, *, others: bool = False
 ) -> np.ndarray:
-    """The weight of each class by its code; classes without a given weight have 1.
+    """The weight of each class code, by default 1.
 
-    A label that is not among the classes is taken for misspelt if a class has no weight; unless
-    ``others`` may come.
+    An unknown label is an error if some class has no weight (it may be misspelt), unless
+    ``others`` allows labels that have not occurred yet.
     """
     given, labels = class_weight or {}, classes.tolist()
     strange = [label for label in given if label not in labels]
@@ -143,9 +139,9 @@ def weights_by_label(
 
 
 def only_counted(order: np.ndarray, weights: np.ndarray, *, look: bool) -> np.ndarray:
-    """The order in which rows are learned, without those of weight 0, or with a ``look`` at them.
+    """The order without rows of weight 0; with ``look`` these are scored but not learned.
 
-    Their weights, which are not used, are set to 1.
+    Their weights, which are then unused, are set to 1 in place.
     """
     if weights.all():
         return order

@@ -1,4 +1,4 @@
-"""All that learning has given a learner: one record, replaced as a whole."""
+"""The learned state of an estimator: one record, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -8,35 +8,33 @@ import numpy as np
 
 from maxmargin.models.base import Model
 from maxmargin.training.calibration import Maps, copied_maps
-from maxmargin.training.feature_columns import Features
 from maxmargin.training.prediction_sets import SetTracker
+from maxmargin.training.types import Features
 
-RECIPE = "recipe"  # its place in a schema
+RECIPE = "recipe"  # its key in a schema
 
 
 class State(NamedTuple):
     """What a learner has learned.
 
-    A call builds a new state beside the old one and puts it in place by one assignment at its end,
-    so that whatever stops the call leaves a whole learner behind.
+    A call builds a new state beside the old one and installs it with one assignment at its end, so
+    an interrupted call leaves a consistent learner.
 
     Attributes
     ----------
-    model : a Model, or what answers the same questions after a fit (`Hyperplanes`, `MixtureModel`)
+    model : a `Model`, or its equivalent after a batch fit (`Hyperplanes`, `MixtureModel`)
     classes : the labels, sorted
-    features : the columns
-    margins : those reached for each problem, NaN where they were not measured
+    margins : measured margin of each problem, NaN if not measured
     measured : the number of trials of the model when its margins were measured
-    unseen : is there a problem of a class that never occurs, for new classes to continue?
-    multilabel : can a row have several of the labels, or none?
-    ceiling : no margin is larger, whatever else is proved
+    unseen : there is a spare problem, of a class that never occurs, from which new classes start
+    multilabel : a row can have several labels or none
+    ceiling : an upper bound on every margin that needs no proof by updates
     n_iter, converged : of the last fit
     schema : how the columns of a stream were read
-    totals : the weights of each class so far, and of all, if classes are balanced
-    calibration : Platt's maps from scores to probabilities, one for each problem, if asked for
-    sets : what the threshold of prediction sets follows from, if asked for
-    held_out : sorted scores of the labels of rows that were held out, if some were
-    more : attributes that only one learner has
+    totals : with balanced classes, the total weight of each class, and of all rows
+    calibration, sets, held_out : for probabilities and prediction sets; see the modules of their
+        types. ``held_out`` has the sorted scores of held-out rows.
+    more : attributes of a single kind of learner
     """
 
     model: Model
@@ -58,18 +56,18 @@ class State(NamedTuple):
 
     @property
     def recipe(self) -> Any:
-        """What prepares the rows; None if they come prepared."""
+        """The preprocessing of raw rows, or None."""
         return None if self.schema is None else self.schema.get(RECIPE)
 
     def known_margins(self) -> np.ndarray:
-        """The margins, unless something was learned since they were measured."""
+        """The margins, NaN if rows were learned since they were measured."""
         if self.model.trials() == self.measured:
             return self.margins
         return np.full(self.model.verdicts(), np.nan)
 
 
 def grown(state: State, width: int, classes: np.ndarray) -> State:
-    """The state for rows of ``width`` columns, and these classes."""
+    """The state for rows of ``width`` columns and these classes, a superset of the present ones."""
     model, before = state.model, state.classes
     if width == model.width() and classes.size == before.size:
         return state

@@ -1,4 +1,4 @@
-"""Learning from a source of any size, in constant memory, and going on after a crash."""
+"""Learning from a source of any size, in constant memory, with checkpoints."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MEGABYTE = 1e6
 
 
 class Request(NamedTuple):
-    """What is asked of a fit to a stream; see the parameters of `fit_stream`."""
+    """The arguments of `fit_stream`."""
 
     passes: int = 1
     classes: ArrayLike | None = None
@@ -51,7 +51,6 @@ class Request(NamedTuple):
     progress: bool = False
 
     def check(self) -> None:
-        """Raise if a number is not a whole number from 1 on."""
         every = 1 if self.every is None else self.every
         for name, value in (("passes", self.passes), ("every", every)):
             if not (isinstance(value, Integral) and value >= 1):
@@ -61,9 +60,9 @@ class Request(NamedTuple):
 def fit_stream(
     learner: BaseEstimator, before: State | None, source: streams.Source, request: Request
 ) -> Fitted:
-    """The state after a source, from the beginning or from ``before`` on.
+    """The state after a source, starting from ``before``; the learner itself does not change.
 
-    The learner itself stays as it is. If Ctrl-C came before the first row, it is raised.
+    Ctrl-C is raised if it comes before the first row.
     """
     trainer, classes = trainer_of(learner), request.classes
     _check_passes(trainer, source, request.passes)
@@ -72,80 +71,58 @@ def fit_stream(
     if found is None:
         survey = source.glance()
         found_classes: ArrayLike = () if survey.classes is None else survey.classes
-        if classes is None and np.size(found_classes) < 2:  # they may be sorted by label
+        if classes is None and np.size(found_classes) < 2:  # rows may be sorted by label
             survey = source.survey()
-        reached = _beginning(before, source, survey, classes, file)
+        progress = _initial_progress(before, source, survey, classes, file)
     else:
         found.check_same(learner, source, classes, request.passes)
-        reached = found.reached
-        assert reached.schema is not None  # as `Checkpoint.of` has checked
-        source.restore(reached.schema)
-    run = Run(learner, source, file, request, reached, guessed=classes is None)
-    for may_be_surprised in (source.repeatable, False):
+        progress = found.progress
+        assert progress.schema is not None  # as `Checkpoint.of` has checked
+        source.restore(progress.schema)
+    run = Run(learner, source, file, request, progress, guessed=classes is None)
+    for can_restart in (source.repeatable, False):
         try:
-            run.go()
+            run.execute()
             break
         except streams.Surprise:
-            if not may_be_surprised:
+            if not can_restart:
                 raise
         except KeyboardInterrupt as signal:
-            if run.reached.state is None:
+            if run.progress.state is None:
                 raise
             return Fitted(run.final_state(), interrupted=signal)
-        reached = _beginning(before, source, source.survey(), classes, file)
-        run = Run(learner, source, file, request, reached, guessed=False)
+        progress = _initial_progress(before, source, source.survey(), classes, file)
+        run = Run(learner, source, file, request, progress, guessed=False)
     return Fitted(run.final_state())
 
 
 @dataclass
-class RunState:
-    """How far a run over a stream has come.
-
-    Attributes
-    ----------
-    state : State or None
-        What was learned.
-    classes : array
-        All labels that can occur.
-    width : int
-        Number of columns so far; the state may have more.
-    position : Position
-        Where the next block begins.
-    passes : int
-        Passes that are over.
-    updates : int
-        Made before this pass.
-    settled : bool
-        Has it converged?
-    source : str
-        The identity of the source.
-    schema : dict
-        How its columns are read.
-    """
+class RunProgress:
+    """The progress of a run over a stream."""
 
     state: State | None
     classes: np.ndarray
-    width: int = 0
-    position: streams.Position = streams.START
-    passes: int = 0
-    updates: int = 0
-    settled: bool = False
-    source: str = ""
+    width: int = 0  # columns seen so far; the state may have more
+    position: streams.Position = streams.START  # of the next block
+    passes: int = 0  # completed
+    updates: int = 0  # before the current pass
+    settled: bool = False  # converged
+    source: str = ""  # its identity
     schema: dict[str, Any] | None = None
 
     def place(self) -> str:
-        """For messages."""
+        """A description for messages."""
         return f"row {self.position.row:,} of pass {self.passes + 1}"
 
 
-def _beginning(
+def _initial_progress(
     before: State | None,
     source: streams.Source,
     survey: streams.Survey,
     classes: ArrayLike | None,
     file: CheckpointFile | None,
-) -> RunState:
-    """A run from the first row on."""
+) -> RunProgress:
+    """The progress of a run at its first row."""
     source.begin()
     if survey.classes is None:
         raise ValueError(f"{source.name} has no labels.")
@@ -158,7 +135,7 @@ def _beginning(
         classes = likely_classes(survey.classes, survey.rows)
     classes = np.unique(classes)
     _check_classes(classes, source)
-    return RunState(
+    return RunProgress(
         before,
         classes=classes,
         updates=0 if before is None else before.model.updates(),
@@ -168,9 +145,9 @@ def _beginning(
 
 
 class Run:
-    """Passes over a source, from where ``reached`` says; it is kept up to date.
+    """Passes over a source, starting at ``progress``, which is kept up to date.
 
-    If its classes are ``guessed``, another one is a surprise, not an error.
+    If the classes were ``guessed``, a new one raises `streams.Surprise` instead of an error.
     """
 
     def __init__(
@@ -179,25 +156,25 @@ class Run:
         source: streams.Source,
         file: CheckpointFile | None,
         request: Request,
-        reached: RunState,
+        progress: RunProgress,
         guessed: bool,
     ) -> None:
         self.learner, self.source, self.file, self.request = learner, source, file, request
-        self.reached, self.guessed = reached, guessed
+        self.progress, self.guessed = progress, guessed
         self.trainer = trainer_of(learner)
         self.options = self.trainer.options
         self._written_at = time.monotonic()
-        self._written_row = reached.position.row
+        self._written_row = progress.position.row
         # The number of trials before the last block, and that block.
         self._before: tuple[int, streams.Block | None] = (0, None)
 
-    def go(self) -> None:
-        """Learn until nothing is left to do; Ctrl-C leaves a checkpoint."""
+    def execute(self) -> None:
+        """Make the remaining passes; Ctrl-C leaves a checkpoint."""
         if self._is_over():
             return
         total = None if self.source.total is None else self.source.total / MEGABYTE
         with Interrupts() as interrupts:
-            self._write()  # to know at once whether it can be done
+            self._write()  # fails now if it cannot be written
             try:
                 while not self._is_over():
                     with bar(self._title(), total, "MB", enabled=self.request.progress) as advance:
@@ -209,56 +186,56 @@ class Run:
                         self._end_pass(settled)
             finally:
                 self._drop_unused_columns()
-                if self.reached.state is not None:
-                    self.reached.state = self.final_state()
+                if self.progress.state is not None:
+                    self.progress.state = self.final_state()
                 self._write()
 
     def final_state(self) -> State:
-        """What was learned, and how rows were read and prepared for that."""
-        assert self.reached.state is not None
-        self._reach()
-        return self.reached.state._replace(schema=self.source.schema())
+        """The state, with the schema by which rows were read."""
+        assert self.progress.state is not None
+        self._report_position()
+        return self.progress.state._replace(schema=self.source.schema())
 
     def _is_over(self) -> bool:
-        return self.reached.passes >= self.request.passes or self.reached.settled
+        return self.progress.passes >= self.request.passes or self.progress.settled
 
     def _title(self) -> str:
-        title, state = f"{self.options.name}, pass {self.reached.passes + 1}", self.reached.state
-        if self.reached.passes and self.options.tol is not None and state is not None:
+        title, state = f"{self.options.name}, pass {self.progress.passes + 1}", self.progress.state
+        if self.progress.passes and self.options.tol is not None and state is not None:
             return f"{title}, certified {_ratio(state):.4f}"
         return title
 
     def _one_pass(self, interrupts: Interrupts, advance: Advance) -> None:
-        reached, done, began = self.reached, 0, time.perf_counter()
-        first_row = reached.position.row
-        for block in self.source.blocks(reached.position):
+        progress, done, began = self.progress, 0, time.perf_counter()
+        first_row = progress.position.row
+        for block in self.source.blocks(progress.position):
             with interrupts.held_back():
-                self._before = self._trials(), block
+                self._before = self._trials_so_far(), block
                 self._learn(block)
-                reached.position = block.end
-                self._reach()
-                if self._is_due():
+                progress.position = block.end
+                self._report_position()
+                if self._checkpoint_is_due():
                     self._write()
-            assert reached.state is not None
-            rows, mistakes = block.end.row - first_row, reached.state.model.mistakes()
+            assert progress.state is not None
+            rows, mistakes = block.end.row - first_row, progress.state.model.mistakes()
             rate = rows / max(time.perf_counter() - began, 1e-9)
             note = f"{block.end.row:,} rows, {rate:,.0f} rows/s, {mistakes:,} mistakes"
             advance((block.done - done) / MEGABYTE, note=note)
             done = block.done
 
-    def _trials(self) -> int:
-        return 0 if self.reached.state is None else self.reached.state.model.trials()
+    def _trials_so_far(self) -> int:
+        return 0 if self.progress.state is None else self.progress.state.model.trials()
 
-    def _reach(self) -> None:
-        """Tell the source how far rows were learned from, whatever stopped the run there."""
+    def _report_position(self) -> None:
+        """Tell the source which rows were learned, even if the run was interrupted."""
         trials, block = self._before
-        if block is not None and self._trials() != trials:
+        if block is not None and self._trials_so_far() != trials:
             self.source.reach(block)
 
     def _learn(self, block: streams.Block) -> None:
         assert block.y is not None
-        reached, classes = self.reached, self.reached.classes
-        where = f"{self.source.name}, in rows {reached.position.row:,} to {block.end.row - 1:,}"
+        progress, classes = self.progress, self.progress.classes
+        where = f"{self.source.name}, in rows {progress.position.row:,} to {block.end.row - 1:,}"
         if (strange := np.setdiff1d(block.y, classes)).size:
             raise (streams.Surprise if self.guessed else streams.StreamError)(
                 f"{where}: the labels {listed(strange)} are not among the classes "
@@ -266,30 +243,29 @@ class Run:
                 streams.Option("classes", ""),
                 ".",
             )
-        X, grow, state = block.X, False, reached.state
+        X, grow, state = block.X, False, progress.state
         if state is not None and X.shape[1] > state.features.count:
             grow = self._widen(X)
-        reached.width, state = max(reached.width, X.shape[1]), reached.state
+        progress.width, state = max(progress.width, X.shape[1]), progress.state
         if state is not None and sparse.issparse(X) and X.shape[1] < state.features.count:
             shape = (X.shape[0], state.features.count)
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
         batch = Batch(X, block.y, None if state is not None else classes, block.weight, grow=grow)
         try:
-            reached.state = self.trainer.learn(state, batch, alone=True).state
-            reached.state.model.settle()
+            progress.state = self.trainer.learn(state, batch, alone=True).state
+            progress.state.model.settle()
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
 
     def _widen(self, X: Matrix) -> bool:
-        """Accept rows as wide as these; does the model grow when it learns from them?
+        """Accept wider rows; True if the model has to grow when it learns from them.
 
-        Where columns without weights make no difference, more of them are added than needed, so
-        that this does not happen again soon.
+        If unused columns make no difference, their number is doubled, to resize rarely.
         """
-        state, width = self.reached.state, X.shape[1]
+        state, width = self.progress.state, X.shape[1]
         assert state is not None
         if sparse.issparse(X) and state.model.allows_unused_columns(2 * width):
-            self.reached.state = _resized(state, 2 * width)
+            self.progress.state = _resized(state, 2 * width)
             return False
         if self.source.repeatable:
             raise streams.Surprise(f"{self.source.name}: rows have become wider.")
@@ -301,49 +277,49 @@ class Run:
         return True
 
     def _drop_unused_columns(self) -> None:
-        """Keep the columns that occurred, and no others."""
-        state, width = self.reached.state, self.reached.width
+        """Drop columns beyond the last one that occurred."""
+        state, width = self.progress.state, self.progress.width
         if state is not None and 0 < width < state.features.count:
-            self.reached.state = _resized(state, width)
+            self.progress.state = _resized(state, width)
 
     def _has_settled(self) -> bool:
-        """Is there nothing left to learn?"""
-        state = self.reached.state
-        if self.reached.position.row == 0 or state is None:
+        """True if the pass just made shows convergence."""
+        state = self.progress.state
+        if self.progress.position.row == 0 or state is None:
             raise streams.StreamError(f"{self.source.name}: there are no rows.")
-        settled = self.options.settles and state.model.updates() == self.reached.updates
+        settled = self.options.settles and state.model.updates() == self.progress.updates
         if self.options.tol is not None:
-            self.reached.state = state = measured(state, self.source)
+            self.progress.state = state = measured(state, self.source)
             ratio = _ratio(state)
             settled |= ratio > 0.0 and ratio >= 1.0 - self.options.tol
         return bool(settled)
 
     def _end_pass(self, settled: bool) -> None:
-        reached, state = self.reached, self.reached.state
+        progress, state = self.progress, self.progress.state
         assert state is not None
-        reached.passes += 1
-        reached.settled = settled
-        reached.updates = state.model.updates()
-        self._written_row -= reached.position.row  # rows of several passes count together
-        reached.position = streams.START
-        reached.state = state._replace(n_iter=reached.passes, converged=settled)
+        progress.passes += 1
+        progress.settled = settled
+        progress.updates = state.model.updates()
+        self._written_row -= progress.position.row  # rows of several passes count together
+        progress.position = streams.START
+        progress.state = state._replace(n_iter=progress.passes, converged=settled)
 
-    def _is_due(self) -> bool:
+    def _checkpoint_is_due(self) -> bool:
         if self.file is None:
             return False
         if self.request.every is None:
             return time.monotonic() - self._written_at >= SECONDS_BETWEEN_CHECKPOINTS
-        return self.reached.position.row - self._written_row >= self.request.every
+        return self.progress.position.row - self._written_row >= self.request.every
 
     def _write(self) -> None:
         if self.file is not None:
-            reached = self.reached
-            reached.schema = self.source.schema()
-            content = {**vars(reached), "position": list(reached.position)}
-            content["schema"] = storable(reached.schema)
+            progress = self.progress
+            progress.schema = self.source.schema()
+            content = {**vars(progress), "position": list(progress.position)}
+            content["schema"] = storable(progress.schema)
             content["learner"] = with_state(self.learner, content.pop("state"))
-            self.file.write(content, reached.place())
-            self._written_at, self._written_row = time.monotonic(), reached.position.row
+            self.file.write(content, progress.place())
+            self._written_at, self._written_row = time.monotonic(), progress.position.row
 
 
 def _resized(state: State, width: int) -> State:
@@ -352,7 +328,7 @@ def _resized(state: State, width: int) -> State:
 
 
 def measured(state: State, source: streams.Source) -> State:
-    """With the margins on all rows but those of weight 0, which takes one more look at them."""
+    """The state with margins measured by one more pass over the rows of positive weight."""
     lowest = np.full(state.model.verdicts(), np.inf)
     for block in source.blocks():
         assert block.y is not None
@@ -373,15 +349,15 @@ def _ratio(state: State) -> float:
 
 
 def _check_passes(trainer: Trainer, source: streams.Source, passes: int) -> None:
-    """Raise if there are to be looks at rows that cannot be had again."""
+    """Raise if rows have to be read again and cannot be."""
     options = trainer.options
-    looks = passes > 1 or options.tol is not None
-    if looks and not source.repeatable:
+    rereads = passes > 1 or options.tol is not None
+    if rereads and not source.repeatable:
         raise ValueError(
             f"More than one pass, and tol, need a source that can be read again; {source.name} "
             "cannot."
         )
-    if looks and options.soft_margin > 0.0:
+    if rereads and options.soft_margin > 0.0:
         raise streams.OptionError(
             "soft_margin > 0 gives each row a coordinate of its own, which would have to be kept "
             "between passes: use ",
@@ -418,41 +394,42 @@ def _check_classes(classes: np.ndarray, source: streams.Source) -> None:
 
 # -------------------------------------------------------------------------------------- checkpoints
 class Checkpoint(NamedTuple):
-    """How far a run has come, and with which learner."""
+    """The progress of a run, and its learner."""
 
-    reached: RunState
+    progress: RunProgress
     learner: BaseEstimator
 
     @classmethod
     def of(cls, content: Tree) -> Checkpoint:
-        """What a file says; raises unless a run can go on from there."""
+        """The checkpoint with the content of a file; raises if a run cannot resume from it."""
         learner, classes = content.pop("learner"), content["classes"]
         if not (is_learner(learner) and hasattr(learner, "fit_stream")):
             raise ValueError("it contains no learner")
         position, state = streams.Position(*content.pop("position")), state_of(learner)
         content["schema"] = restored(content["schema"])
-        one = RunState(state=state, position=position, **content)
-        counts = (*position, one.width, one.passes, one.updates)
+        progress = RunProgress(state=state, position=position, **content)
+        counts = (*position, progress.width, progress.passes, progress.updates)
         if not all(type(number) is int and 0 <= number < 2**62 for number in counts):
             raise ValueError("its counts are not whole numbers")
         if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
             raise ValueError("its classes are not at least two labels")
-        if not (type(one.settled) is bool and type(one.source) is str and type(one.schema) is dict):
+        wanted = (bool, str, dict)
+        if (type(progress.settled), type(progress.source), type(progress.schema)) != wanted:
             raise ValueError("it does not describe a source")
         if state is not None and not np.array_equal(state.classes, classes):
             raise ValueError("its learner has other classes")
         if position.row > 0 and state is None:
             raise ValueError("its learner has learned nothing")
-        return cls(one, learner)
+        return cls(progress, learner)
 
     def place(self) -> str:
-        return self.reached.place()
+        return self.progress.place()
 
     def check_same(
         self, wanted: BaseEstimator, source: streams.Source, classes: ArrayLike | None, passes: int
     ) -> None:
-        """Refuse to go on with another learner, or another source, or farther on than asked for."""
-        reached, learner, instead = self.reached, self.learner, "use another file, or delete it."
+        """Raise unless learner, source, classes and number of passes fit the checkpoint."""
+        progress, learner, instead = self.progress, self.learner, "use another file, or delete it."
         if type(learner) is not type(wanted):
             raise ValueError(
                 f"The checkpoint is one of {type(learner).__name__}, not {type(wanted).__name__}; "
@@ -465,25 +442,25 @@ class Checkpoint(NamedTuple):
                 raise streams.OptionError(
                     "The checkpoint was made with ", made, f", not {value!r}; {instead}"
                 )
-        if reached.source != source.identity():
+        if progress.source != source.identity():
             raise ValueError(
                 f"The checkpoint is one of another source than {source.name}, or of what it was "
                 f"before it was changed; {instead}"
             )
-        if classes is not None and not np.array_equal(np.unique(classes), reached.classes):
+        if classes is not None and not np.array_equal(np.unique(classes), progress.classes):
             raise ValueError(
-                f"The checkpoint was made for the classes {listed(reached.classes)}; {instead}"
+                f"The checkpoint was made for the classes {listed(progress.classes)}; {instead}"
             )
-        if (reached.passes, reached.position.row) > (passes, 0):
+        if (progress.passes, progress.position.row) > (passes, 0):
             raise streams.OptionError(
                 "The checkpoint is farther on than ",
                 streams.Option("passes", passes),
-                f": {reached.passes} passes and {reached.position.row:,} rows; {instead}",
+                f": {progress.passes} passes and {progress.position.row:,} rows; {instead}",
             )
 
 
 def _comparable(value: Any) -> str:
-    """A parameter as text; of generators of random numbers, which go on, only the kind."""
+    """A parameter as text; of objects with a state, such as random generators, only the type."""
     if isinstance(value, dict):
         return repr(sorted((_comparable(key), _comparable(each)) for key, each in value.items()))
     is_plain = value is None or isinstance(value, bool | int | float | str | np.generic)
@@ -492,18 +469,18 @@ def _comparable(value: Any) -> str:
 
 # ------------------------------------------------------------------------------------------- Ctrl-C
 class Interrupts:
-    """Ctrl-C, held back while something is done that must be done as a whole."""
+    """Delays Ctrl-C during operations that must complete."""
 
     def __init__(self) -> None:
-        self._busy = False
-        self._asked = False
+        self._holding = False
+        self._pending = False
         self._before: Any = None
         self._unraisable: Callable[[sys.UnraisableHookArgs], object] = sys.unraisablehook
 
     def __enter__(self) -> Interrupts:
-        # Where Ctrl-C is ignored, as by `nohup` or behind `&`, it stays so.
-        is_heard = signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
-        if is_heard and threading.current_thread() is threading.main_thread():
+        # If Ctrl-C is ignored, as under `nohup` or with `&`, it stays ignored.
+        is_handled = signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
+        if is_handled and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._handle)
             self._unraisable, sys.unraisablehook = sys.unraisablehook, self._report
         return self
@@ -514,8 +491,8 @@ class Interrupts:
             sys.unraisablehook = self._unraisable
 
     def _handle(self, *_: object) -> None:
-        self._asked = True
-        if not self._busy:
+        self._pending = True
+        if not self._holding:
             raise KeyboardInterrupt
 
     def _report(self, unraisable: sys.UnraisableHookArgs) -> None:
@@ -526,10 +503,10 @@ class Interrupts:
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
-        self._busy = True
+        self._holding = True
         try:
             yield
         finally:
-            self._busy = False
-        if self._asked:
+            self._holding = False
+        if self._pending:
             raise KeyboardInterrupt

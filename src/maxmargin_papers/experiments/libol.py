@@ -75,7 +75,7 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, float]:
 def run(clf: Any, X: np.ndarray, y: np.ndarray, seed: int) -> int:
     """The mistakes in one pass over a random order."""
     order = np.random.default_rng(seed).permutation(y.size)
-    outputs = clf.foretell(X, y, order.astype(np.int32), classes=[-1, 1])[0][:, 0]
+    outputs = clf.score_then_learn(X, y, order.astype(np.int32), classes=[-1, 1])[0][:, 0]
     return int(np.sum(np.where(outputs >= 0.0, 1, -1) != y[order]))
 
 

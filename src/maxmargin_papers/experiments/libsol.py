@@ -145,7 +145,7 @@ def _aggressive(C: float, **settings: Any) -> PassiveAggressive:
 
 def one_pass(clf: Any, X: Any, y: np.ndarray, order: np.ndarray) -> np.ndarray:
     """The outputs for each row before it is learned, in this order."""
-    return clf.foretell(X, y, order.astype(np.int32), classes=np.unique(y))[0]
+    return clf.score_then_learn(X, y, order.astype(np.int32), classes=np.unique(y))[0]
 
 
 def compared() -> Iterator[Printed]:
