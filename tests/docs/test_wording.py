@@ -41,7 +41,6 @@ BANNED = {
     r"\bwho is wrong loses\b": "experts that err",
     r"\blearns? along\b": "shadows learn from the same events",
     r"\bhow to talk to\b": "HTTP API",
-    r"\bno more (updates|mistakes|margin errors)(,|\.)": "bound on the number of updates",
     r"\bif on a terminal\b": "on a terminal",
     r"\bhave no say\b|\bhad no say\b": "play no part in",
     r"\ball rows at hand\b": "data in memory",
