@@ -14,6 +14,7 @@ from maxmargin.pages.svg import BOUND, INK, LINE, MARGIN, MUTED
 RESULTS = Path(__file__).parents[1] / "benchmarks.json"
 WIDTH, LINE_HEIGHT, FOOT = 5.0, 0.36, 0.5  # inches; narrow enough for phones
 BARS = 0.45  # where they begin, as a part of the width
+LONGEST = 44  # letters of a headline that end before the bars; longer ones are drawn smaller
 
 
 def times_as_fast() -> Figure:
@@ -62,7 +63,8 @@ def _draw(axes: Any, place: int, one: dict[str, Any], headline: str) -> None:
     )
     labels = {"x": -BARS / axes.get_position().width, "transform": axes.get_yaxis_transform()}
     if headline:
-        axes.text(y=place - 0.18, s=headline, color=INK, va="center", fontsize=9.5, **labels)
+        size = 9.5 * min(1.0, LONGEST / len(headline))
+        axes.text(y=place - 0.18, s=headline, color=INK, va="center", fontsize=size, **labels)
     below = place + 0.2 if headline else place
     axes.text(y=below, s=one["words"], color=MUTED, va="center", fontsize=8.5, **labels)
 

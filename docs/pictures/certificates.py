@@ -38,7 +38,7 @@ def closing_in() -> Figure:
         color=BOUND,
     )
     axes.annotate(
-        "reached: the margin so far",
+        "attained: the margin so far",
         (last.updates, last.margin),
         (0, -60),
         textcoords="offset points",

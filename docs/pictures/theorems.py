@@ -1,4 +1,4 @@
-"""Theorems: what is proved beside what happens."""
+"""Theorems: proved bounds beside observed values."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _drawn(*panels: Promise) -> Figure:
     all_axes = figure.subplots(rows, 2, squeeze=False).flat
     for axes, promise in zip(all_axes, panels, strict=True):
         _draw(axes, promise)
-    colors = {"proved": BOUND, "what happens": MARGIN}
+    colors = {"proved": BOUND, "observed": MARGIN}
     lines = [Line2D([], [], color=color, linewidth=2.5) for color in colors.values()]
     place = {"loc": "outside upper left", "ncols": 2, "frameon": False}
     figure.legend(lines, list(colors), labelcolor="linecolor", **place)

@@ -57,9 +57,19 @@ def reproduce(
 
 def demo(
     out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("maxmargin-demo.html"),
+    files: Annotated[
+        bool, typer.Option("--files", help="Only write customers.csv, a raw table to try fit on.")
+    ] = False,
 ) -> None:
     """Compare learners on small data sets: tables here, and an HTML page with plots."""
     with one_line_errors():
+        if files:
+            from maxmargin_papers.data.customers_file import write_customers
+
+            customers = Path("customers.csv")
+            write_customers(customers)
+            typer.echo(f"Try: maxmargin fit {customers} --label churned --drop id")
+            return
         require("rich", extra="cli")
         require("matplotlib", "jinja2", extra="plots")
         check_writable(out)

@@ -44,6 +44,28 @@ def test_demo_writes_into_the_current_folder(command, tiny_demo, tmp_path, monke
     assert [path.name for path in tmp_path.iterdir()] == ["maxmargin-demo.html"]
 
 
+def test_demo_writes_a_table_that_fit_reads(command, no_demo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, printed, errors = command("demo", "--files")
+    assert (code, errors) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["customers.csv"]
+    suggested = printed.removeprefix("Try: maxmargin ").split()
+    code, printed, errors = command(*suggested)
+    assert (code, errors) == (0, "")
+    assert re.search(r"rows +2,000 ", printed)
+    assert re.search(r"mistakes +\d+ \(\d\.", printed)  # below 10 %: the largest class has 86 %
+
+
+def test_demo_overwrites_no_table(command, no_demo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "customers.csv").write_text("mine")
+    code, printed, errors = command("demo", "--files")
+    assert (code, printed) == (1, "")
+    assert errors.startswith("maxmargin: ")
+    assert "customers.csv" in errors
+    assert (tmp_path / "customers.csv").read_text() == "mine"
+
+
 @pytest.mark.parametrize("out", ["", "missing/page.html", "file/page.html"])
 def test_unwritable_page_is_noticed_before_the_work(command, no_demo, tmp_path, out):
     (tmp_path / "file").write_text("")

@@ -19,6 +19,9 @@ SOURCES = [
 # `benchmarks.md` is made from measurements, with the words of the time when they were made.
 PAGES = [*ROOT.glob("*.md"), *(p for p in ROOT.glob("docs/*.md") if p.name != "benchmarks.md")]
 PAGES += [*ROOT.glob("examples/*/*.py"), *ROOT.glob("examples/**/*.rst")]
+PAGES += [
+    path for kind in ("*.jinja", "*.js") for path in Path(maxmargin.__file__).parents[1].rglob(kind)
+]
 BANNED = {
     r"\b(?-i:[Nn]obody)\b": "say what is unknown or unused",
     r"\b(rows|weights) at hand\b": "data in memory; the present weights",
@@ -36,6 +39,11 @@ BANNED = {
     r"\breport a hole\b": "vulnerability",
     r"\btells? the label\b": "determines the label",
     r"\bwho is wrong loses\b": "experts that err",
+    r"\blearns? along\b": "shadows learn from the same events",
+    r"\bhow to talk to\b": "HTTP API",
+    r"\bif on a terminal\b": "on a terminal",
+    r"\bhave no say\b|\bhad no say\b": "play no part in",
+    r"\ball rows at hand\b": "data in memory",
 }
 FORBIDDEN = re.compile("|".join(BANNED), re.IGNORECASE)
 

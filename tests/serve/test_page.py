@@ -61,8 +61,10 @@ def test_it_shows_the_state_and_follows_it(page, server):
     assert "p99 12 ms" in page.text("#latency")
     assert page.text("#updates b") == "903"
     assert page.text("#certificate b") == "≤\u20090.0123"
-    assert page.text("#drift") == "Alarm with row 2,800."
-    assert page.text("#about-drift").startswith("Evidence of a change 3.25; 600 raises the next")
+    assert page.text("#drift") == "Alarm at row 2,800."
+    assert page.text("#about-drift").startswith(
+        "The evidence of a change is 3.25; 600 raises the next"
+    )
     assert page.run("document.getElementById('coverage').hidden")
     assert "17 predictions" in page.text("#server")
     assert page.run("document.querySelectorAll('#accuracy-chart .series').length") == 2
@@ -193,7 +195,9 @@ def test_a_row_can_be_tried(page, server):
     assert server.requests[-1][2]["row"] == {"other": 1}
     page.write("#row", "{no JSON")
     page.click("#try button")
-    page.wait("document.getElementById('try-failure').innerText.startsWith('This is not JSON')")
+    page.wait(
+        "document.getElementById('try-failure').innerText.startsWith('This is not valid JSON')"
+    )
 
 
 def test_learners_side_by_side(page, server):

@@ -131,7 +131,7 @@ class AdaGrad(DiagonalLearner):
     @staticmethod
     @bound()
     def max_regret(rate: float, deviation: float, gradients: float) -> float:
-        """``(D**2 / (2 rate) + rate) * gradients``: the losses exceed those of u by at most that.
+        """``(D**2 / (2 rate) + rate) * gradients``: bound on the regret against u.
 
         Parameters
         ----------

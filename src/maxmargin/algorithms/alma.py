@@ -134,7 +134,7 @@ class ALMA(OnlineClassifier):
     @staticmethod
     @bound()
     def max_updates(alpha: float, margin: float, p: float = 2.0) -> float:
-        """``2 (p - 1) / gamma**2 * (2 / alpha - 1)**2 + 8 / alpha - 4``: no more updates.
+        """``2 (p - 1) / gamma**2 * (2 / alpha - 1)**2 + 8 / alpha - 4``: bound on updates.
 
         ``margin`` is the best p-norm margin gamma of the normalised rows.
         """
@@ -144,7 +144,7 @@ class ALMA(OnlineClassifier):
     @staticmethod
     @bound(nothing=0.0)
     def margin_fraction(alpha: float) -> float:
-        """``1 - alpha``: at least this part of the best margin of normalised rows."""
+        """``1 - alpha``: guaranteed fraction of the margin of normalised rows."""
         return 1.0 - alpha
 
 

@@ -181,7 +181,7 @@ class AMIRA(OnlineClassifier):
     @staticmethod
     @bound()
     def max_updates(epsilon: float, radius: float, margin: float, p: float = 2.0) -> float:
-        """``(p - 1) (2 - epsilon) / epsilon * (R / gamma)**2``: no more updates, ever.
+        """``(p - 1) (2 - epsilon) / epsilon * (R / gamma)**2``: bound on updates.
 
         R and gamma are those of the p-norm. Proof for p > 2 in ``docs/theory.md``.
         """
@@ -198,7 +198,7 @@ class AMIRA(OnlineClassifier):
         smallest: float = 1.0,
         k: int | None = None,
     ) -> float:
-        """``(R / gamma)**2 B / epsilon``, on any rows: no more updates.
+        """``(R / gamma)**2 B / epsilon``: bound on updates on any rows.
 
         ``B = 2 (1 + E)``, or ``(sqrt(2 - epsilon) + sqrt(epsilon E))**2`` if E is below
         ``epsilon / (2 - epsilon)``. Proof in ``docs/theory.md``.
@@ -242,7 +242,7 @@ class AMIRA(OnlineClassifier):
         smallest: float = 1.0,
         k: int | None = None,
     ) -> float:
-        """``(R / gamma)**2 min(B, (sqrt(E) + sqrt(1 + E))**2)``, on any rows: no more mistakes.
+        """``(R / gamma)**2 min(B, (sqrt(E) + sqrt(1 + E))**2)``: bound on mistakes, any rows.
 
         With the arguments of `max_updates_inseparable`. Without losses, which is on separable rows,
         it is ``(R / gamma)**2`` for every epsilon, also for 0. Proof in ``docs/theory.md``.
@@ -262,13 +262,13 @@ class AMIRA(OnlineClassifier):
     @staticmethod
     @bound()
     def max_norm(epsilon: float, margin: float, p: float = 2.0) -> float:
-        """``(2 - epsilon) / gamma``, or ``2 / gamma`` for p > 2: the weights never get longer."""
+        """``(2 - epsilon) / gamma``, or ``2 / gamma`` for p > 2: bound on the norm of w."""
         return quotient(2.0 - epsilon if p == 2.0 else 2.0, margin)
 
     @staticmethod
     @bound(nothing=0.0)
     def margin_fraction(epsilon: float, p: float = 2.0) -> float:
-        """``(1 - epsilon) / (2 - epsilon)``: at least this part of the best margin is reached.
+        """``(1 - epsilon) / (2 - epsilon)``: guaranteed fraction of the best margin.
 
         For p > 2 it is ``(1 - epsilon) / 2``.
         """

@@ -156,15 +156,15 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     ::
 
         p = sum_e w_e p_e                                predict the likelier class
-        w_e <- w_e p_e(y) / p(y)                         the experts who expected the label gain
+        w_e <- w_e p_e(y) / p(y)                         experts that expected the label gain
         w_e <- (1 - 1 / (t + 1)) w_e + 1 / ((t + 1) N)   and all keep a share, at trial t
 
     The N = 16 experts are passive-aggressive learners, AROW, logistic regression by implicit steps
-    of Newton's method, and AdaGrad, with several parameters each. Most experts measure each column
-    by its largest value so far, so that the units of columns do not matter; others measure all
-    columns by the largest value of all, and one takes columns as they are. The probability ``p_e``
-    of an expert is a sigmoid of its output, which it learns as well. All experts read a row in one
-    pass.
+    of Newton's method, and AdaGrad, with several parameters each. Most experts divide each column
+    by its largest value so far, so that the units of columns do not matter; others divide all
+    columns by the largest value of all, and one uses columns as they are. The probability ``p_e``
+    of an expert is a sigmoid of its output; the sigmoid is learned as well. All experts read a row
+    in one pass.
 
     Labels of streams often depend on those before them, which no feature shows. So the argument of
     each sigmoid has one more term, the surprise of the row learned from last (1 if it was of the
@@ -197,52 +197,53 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     fit_intercept : bool, default=True
         Learn an intercept, as the weight of one more column that is always 1.
     max_iter : int, default=1
-        Passes over the data that `fit` makes. From the second pass on, experts are weighed by rows
-        that they have learned from before, so that probabilities become too certain: for data in
-        memory use `MaxMargin` instead.
+        Passes of `fit` over the data. From the second pass on, experts are weighted by rows that
+        they have already learned, which makes probabilities overconfident: for data in memory use
+        `MaxMargin` instead.
     shuffle : bool, default=True
         Present the rows in a new random order in each pass of `fit`.
     random_state : int, RandomState instance or None, default=None
         Determines the orders, and the random features.
     warm_start : bool, default=False
-        Let `fit` go on from what was learned before.
+        Let `fit` continue from the present model.
     class_weight : dict or "balanced", default=None
-        How often rows of each class count, by its label; "balanced" gives all classes the same
-        total, in a stream by the rows so far. Weights of rows are multiplied by it. A row that
-        counts s times is learned by experts as they do (`docs/weights.md`), and for the weights of
-        experts its likelihood is raised to the power s.
+        Weights of classes, by label, which multiply sample weights. "balanced" gives all classes
+        the same total weight, on a stream by the rows so far. Experts learn from a row of weight s
+        according to their rules (`docs/weights.md`), and the weights of experts use its likelihood
+        raised to the power s.
     verbose : int, default=0
-        Show a progress bar during `fit`, if on a terminal.
+        Show a progress bar during `fit` on a terminal.
     coverage : float, default=None
-        With it there are prediction sets, `predict_set`, which contain the label of so large a
-        share of the rows: see `docs/guarantees.md`.
+        Enables `predict_set`: prediction sets that contain the label of this fraction of the rows;
+        see `docs/guarantees.md`.
 
     Attributes
     ----------
     weights_ : ndarray of shape (1, n_experts) or (n_classes, n_experts)
-        The weights of the experts in the mixture of each class, which add up to 1.
+        The weights of the experts in the mixture of each class, with sum 1.
     experts_ : list of str
-        What the experts are.
+        Descriptions of the experts.
     widths_ : ndarray of shape (6,)
         With ``kernel="rbf"``, after 32 rows: the widths of the kernels, in the units of columns
         that are described above.
     leaders_ : ndarray of shape (n_looks, 2)
-        Numbers of trials, and the expert of the largest weight after each, in the mean of all
-        classes; at most 2047 looks.
+        Numbers of trials, and the expert with the largest weight after each, as a mean over
+        classes; at most 2047 records.
     classes_ : ndarray of shape (n_classes,)
         The labels; for two classes the second is the positive one.
     n_iter_ : int
         Passes made by the last `fit`.
     n_updates_, n_mistakes_ : int
-        Updates (of all problems together; each row is one) and mistakes made while learning.
+        Updates (summed over problems; each row is one) and mistakes during learning.
     converged_ : bool
-        False: there is always more to learn.
+        Always False.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     coverage_ : Coverage
-        With `coverage`: the target, the share reached so far, and a proved bound on the difference.
+        With `coverage`: the target, the fraction covered so far, and a proved bound on the
+        difference.
     columns_ : dict
-        The columns of features that came by their names, in dicts (see `learn_one`).
+        The columns of features named in dicts (see `learn_one`).
 
     Notes
     -----
@@ -273,7 +274,7 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     >>> clf.predict_proba_one({"size": 2.1, "price": 8000.0})["large"] > 0.8
     True
 
-    A chessboard of nine squares, each row predicted before it is learned from:
+    A chessboard of nine squares, each row predicted before it is learned:
 
     >>> import numpy as np
     >>> from maxmargin.evaluate import progressive

@@ -198,7 +198,7 @@ class FixedShare(LeadingExperts, OnlineClassifier):
     def tracking(
         cls, radius: float, trials: int, *, p: float = 2.0, rate: float = 0.5, **parameters: Any
     ) -> FixedShare:
-        """A vote for targets of unknown margin, drift and noise; its promise is `tracking_bound`.
+        """A vote for targets of unknown margin, drift and noise, with the bound `tracking_bound`.
 
         Its experts learn from mistakes: `TrackingALMA` in the unit ball with rates ``1 / ((p - 1)
         X)``, half of that, and so on down to ``1 / (2 X T)``, and `NORMA` with ``alpha' lambda`` =

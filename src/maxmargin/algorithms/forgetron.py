@@ -87,7 +87,7 @@ class Forgetron(OnlineClassifier):
     @staticmethod
     @bound(nothing=0.0)
     def max_norm(budget: int) -> float:
-        """``sqrt((B + 1) / ln(B + 1)) / 4``: comparison functions may be that long.
+        """``sqrt((B + 1) / ln(B + 1)) / 4``: the largest norm of comparison functions.
 
         Proved for a budget B of at least 84.
         """
@@ -96,7 +96,7 @@ class Forgetron(OnlineClassifier):
     @staticmethod
     @bound()
     def max_mistakes(norm: float, losses: float = 0.0, *, budget: int) -> float:
-        """``2 |g|**2 + 4 L``: no more mistakes, for every g that is not longer than `max_norm`.
+        """``2 |g|**2 + 4 L``: bound on mistakes, for every g with norm up to `max_norm`.
 
         ``losses`` is the sum of the hinge losses ``max(0, 1 - y g(x))``, ``budget`` the learner's;
         infinite for g that are too long for it.

@@ -70,100 +70,101 @@ class MaxMargin(Predicting):
 
         minimise  |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))^2
 
-    by Newton's method, with an intercept b that costs nothing; or, with ``loss="hinge"``, the same
-    without the square: the standard support vector machine. The online learners of this package
-    approach this classifier one row at a time; for data in memory, it is found in a few steps, with
-    a proof. Multiclass problems are learned one-vs-rest.
+    by Newton's method, with an intercept b that is not regularized. With ``loss="hinge"`` the loss
+    is not squared, as in the standard support vector machine. Online learners approach this
+    classifier one row at a time; for data in memory, a few steps find it, with a proof. Multiclass
+    problems are learned one-vs-rest.
 
     Parameters
     ----------
     soft_margin : float or "auto", default=1.0
         The lambda of the soft margin, ``1 / (2 C)`` for the C of :class:`~sklearn.svm.LinearSVC`
-        and :class:`~sklearn.svm.SVC`, with either loss. 0 is the hard margin, for rows that can be
-        separated. "auto" chooses it by leave-one-out, see `path`.
+        and :class:`~sklearn.svm.SVC`, with either loss. 0 is the hard margin, for separable rows.
+        "auto" chooses it by leave-one-out, see `path`.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        What a row costs that lacks z of its margin: z squared, the 2-norm soft margin, or z.
+        The loss of a row whose margin falls short by z: z squared (the 2-norm soft margin), or z.
     tol : float, default=1e-3
-        The margin is to be certified as at least ``1 - tol`` of the best possible one; with
-        ``loss="hinge"``, the optimum as at least ``1 - tol`` of the objective reached. Where that
-        cannot be had, `converged_` is False, and a warning says what is. Bounds are rounded up by
-        1e-9, so nothing below 2e-9 can be reached.
+        Stop when the margin is certified to be at least ``1 - tol`` of the best possible one; with
+        ``loss="hinge"``, when the optimum is at least ``1 - tol`` of the objective attained. If
+        this fails, `converged_` is False and a warning reports what was attained. Bounds are
+        rounded up by 1e-9, so values below 2e-9 cannot be attained.
     fit_intercept : bool, default=True
-        Learn an intercept. It is not part of the norm, so no scaling of it matters.
+        Learn an intercept. It is not part of the norm.
     max_iter : int, default=100
-        Newton steps at most; 3 to 10 are usual, some dozens for hard margins and the hinge loss.
+        Maximum number of Newton steps; 3 to 10 are usual, some dozens for hard margins and the
+        hinge loss.
     class_weight : dict, "balanced" or None, default=None
-        What the rows of each class count. "balanced" gives all classes the same total. It
-        multiplies `sample_weight`.
+        Weights of classes, by label, which multiply `sample_weight`. "balanced" gives all classes
+        the same total weight.
     verbose : int, default=0
-        Show a progress bar during `fit`, if on a terminal.
+        Show a progress bar during `fit` on a terminal.
     calibration : {"loo"}, default=None
-        With "loo" there are probabilities, `predict_proba`: Platt's sigmoid of the score, fitted to
-        leave-one-out scores, so that no row is held out. With the squared hinge loss and
-        ``soft_margin > 0``; see `docs/probabilities.md`.
+        "loo" enables `predict_proba`: Platt's sigmoid of the score, fitted to leave-one-out scores,
+        so that no row is held out. Needs the squared hinge loss and ``soft_margin > 0``; see
+        `docs/probabilities.md`.
     held_out : float or "loo", default=None
-        What prediction sets are made by (`predict_set`). A share, such as 0.1: `fit` leaves out so
-        many rows, chosen in a fixed random order. "loo": leave-one-out scores of all rows, so that
-        no row is lost, but the coverage is only approximate. It needs what `calibration` needs.
+        The scores behind prediction sets (`predict_set`). With a fraction, such as 0.1, `fit` holds
+        out that fraction of the rows, in a fixed random order. "loo" uses leave-one-out scores of
+        all rows: no row is held out, but the coverage is only approximate. It has the same
+        requirements as `calibration`.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
     gamma, degree, coef0 : default="scale", 3, 0.0
-        Of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`; but in the variance behind "scale" a
-        row counts as often as `sample_weight` says.
+        Parameters of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`, except that the variance
+        behind "scale" is weighted by `sample_weight`.
     cache_size : float, default=200.0
-        The most memory for kernel values that `fit` keeps, in MB; others are computed again in each
-        step. The systems of the steps, of as many rows as are active, are not part of it.
+        Maximum memory for kernel values in `fit`, in MB; other values are computed again in each
+        step. The linear systems of the active rows are not included.
     device : {"cpu", "cuda"}, default="cpu"
-        Where products are made. "cuda" needs a GPU and CuPy, and dense rows; arrays of CuPy stay
-        where they are.
+        Where products are computed. "cuda" needs a GPU, CuPy and dense rows; CuPy arrays stay on
+        the device.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Weights; one row for two classes, one row per class for more. Only with the linear kernel.
     support_, support_vectors_, dual_coef_
-        With another kernel: the numbers of the rows that count, these rows, and their coefficients,
-        one line for each problem.
+        With other kernels: indices of the support vectors, the support vectors, and their
+        coefficients, one line per problem.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         The labels; for two classes the second is the positive one.
     certificate_ : Certificate
-        The margin reached, and a proved bound on the best possible one. With ``soft_margin > 0``
-        they are those of the rows with a coordinate of their own, ``sqrt(lambda / s_i)`` for row i:
-        the same as for the other learners of this package. With ``loss="hinge"`` the margin is
-        ``1 / (2 P)`` for the value P of the objective that was reached, and the bound ``1 / (2 D)``
-        for a proved lower bound D on its optimum, so that the ratio is ``D / P``: see
-        `docs/certificates.md`.
+        The margin attained, and a proved bound on the best possible one. With ``soft_margin > 0``
+        they concern the rows with a coordinate of their own, ``sqrt(lambda / s_i)`` for row i, as
+        for all learners. With ``loss="hinge"`` the margin is ``1 / (2 P)`` for the value P of the
+        objective attained, and the bound ``1 / (2 D)`` for a proved lower bound D on its optimum,
+        so that the ratio is ``D / P``: see `docs/certificates.md`.
     n_iter_ : int
-        Newton steps made with all rows; 0 if what comes before them was enough.
+        Newton steps with all rows; 0 if the preceding steps sufficed.
     converged_ : bool
-        Is the margin certified as `tol` asks for?
+        Whether the certificate meets `tol`.
     soft_margin_ : float
         The lambda of the fit.
     path_ : RegularizationPath
-        With ``soft_margin="auto"``, what is known of each lambda that was tried, and how rows were
-        left out; see `path`.
+        With ``soft_margin="auto"``, the results for each lambda that was tried, and the method by
+        which rows were left out; see `path`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Ctrl-C leaves the model that there was before. `maxmargin.certify` speaks of the margin of the
-    rows as they are, without coordinates of their own.
+    Ctrl-C leaves the previous model. `maxmargin.certify` concerns the margin of the rows as they
+    are, without coordinates of their own.
 
-    A row of weight s has ``lambda / s`` in place of lambda: weight 2 is the row twice, weight 0 no
-    row at all. Hard margins know no weights but 0.
+    A row of weight s has ``lambda / s`` in place of lambda: weight 2 is the same as the row twice,
+    weight 0 the same as no row. With hard margins, nonzero weights have no effect.
 
-    With up to 1500 features each step solves a linear system in them (dense: ``n d^2`` operations,
-    for the rows that count); with more features, but few rows, one in the rows; with many of both,
-    steps are found by conjugate gradients after some passes of dual coordinate ascent, and no
-    matrix is made. The rows are read where they are.
+    With up to 1500 features, each step solves a linear system in the features (``n d^2`` operations
+    for n active dense rows); with more features but few rows, a system in the rows. With many of
+    both, conjugate gradients find the steps after some passes of dual coordinate ascent, without a
+    matrix. The rows are not copied.
 
-    With other kernels each step solves a system in the rows that are active, of each class, and
-    all classes share one product of the kernel matrix with their coefficients; the first steps are
-    made with samples of 1000, 4000 and 16 000 rows. Kernel values are computed in float64.
+    With other kernels, each step solves a system in the active rows of each problem, and all
+    classes share one product of the kernel matrix with their coefficients. The first steps use
+    samples of 1000, 4000 and 16 000 rows. Kernel values are computed in float64.
 
     References
     ----------
@@ -312,7 +313,7 @@ class MaxMargin(Predicting):
 
     @reading
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> np.ndarray:
-        """Which classes are in the prediction set of each row, by the rows that were held out.
+        """The classes in the prediction set of each row, from the held-out rows.
 
         If these and the new row are exchangeable, its label is in the set with a probability of at
         least ``coverage``, whatever their distribution. With ``held_out="loo"`` that is only
@@ -384,7 +385,7 @@ class MaxMargin(Predicting):
             raise unused_class_weight("MaxMargin")
 
     def check_can_fit(self) -> None:
-        """Raise if a parameter has a value that it cannot have."""
+        """Raise if a parameter has an invalid value."""
         self._validate_params()
         if self.soft_margin == "auto":
             self._check_can_leave_out("soft_margin='auto'", "give it a number, or use GridSearchCV")

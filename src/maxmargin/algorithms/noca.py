@@ -227,7 +227,7 @@ class NOCA(Streamable):
     random_state : int, RandomState instance or None, default=None
         Determines the orders.
     verbose : int, default=0
-        Show a progress bar during `fit`, if on a terminal.
+        Show a progress bar during `fit` on a terminal.
     coverage : float, default=None
         Target coverage of prediction sets, such as 0.9: the share of rows whose label is in the
         set, on any stream, up to a proved bound. `predict_set` is then available; see
@@ -476,7 +476,7 @@ class NOCA(Streamable):
     @staticmethod
     @bound()
     def max_founding_errors(rho_min: float, *, rho: float = 0.1, tau: float = 0.9) -> float:
-        """``log(rho_min / rho) / log(tau)``, section 3.1: no more margin errors found components.
+        """``log(rho_min / rho) / log(tau)``: bound on errors that create components (section 3.1).
 
         Rows far from all components of their class found others, and so does the first row of each
         class.
@@ -505,7 +505,7 @@ class NOCA(Streamable):
         rho: float = 0.1,
         tau: float = 0.9,
     ) -> float:
-        """Theorem 2, (13): no more margin errors, as long as nothing else changes a component.
+        """Theorem 2, (13): bound on margin errors, as long as nothing else changes a component.
 
         ``(B**2 + 2 L + 2 rho / (1 - tau)) / (2 rho' - X**2)``, where ``X**2 = (2 pi
         width**2)**(-features / 2)`` is the density of a new component at its mean; infinite unless
@@ -545,7 +545,7 @@ class NOCA(Streamable):
         rho: float = 0.1,
         tau: float = 0.9,
     ) -> float:
-        """Theorem 3, mended: no more margin errors, when other rows change components.
+        """Theorem 3, corrected: bound on margin errors when other rows change components.
 
         `max_margin_errors` with ``2 Q (sqrt(2) B W + K W**2 + W**2)`` added to the numerator, after
         ``quiet`` Q rows without a margin error and with at most ``components`` K. No component is

@@ -122,7 +122,7 @@ class Perceptron(OnlineClassifier):
         f_min: float = 1.0,
         f_max: float = 1.0,
     ) -> float:
-        """``((p - 1) R**2 + 2 b / rate) / gamma**2``: no more updates, in any number of passes.
+        """``((p - 1) R**2 + 2 b / rate) / gamma**2``: bound on updates, in any passes.
 
         With factors, (2.11): ``F**2 (p - 1) R**2 + 2 F b / (rate f_min)`` over ``gamma**2``, where
         ``F = f_max / f_min``.
@@ -169,7 +169,7 @@ class Perceptron(OnlineClassifier):
         f_min: float = 1.0,
         f_max: float = 1.0,
     ) -> float:
-        """``F ((p - 1) rate f_max R**2 + 2 b) / gamma``: the weights never get longer.
+        """``F ((p - 1) rate f_max R**2 + 2 b) / gamma``: bound on the norm of the weights.
 
         This is (2.20), which is printed without the factors; see `max_updates` for them.
         """

@@ -131,7 +131,7 @@ class Projectron(OnlineClassifier):
     @staticmethod
     @bound()
     def max_mistakes(norm: float, losses: float = 0.0, *, threshold: float) -> float:
-        """``(|g|**2 + 2 L) / (1 - 2 |g| sqrt(threshold))``: no more mistakes, for any g.
+        """``(|g|**2 + 2 L) / (1 - 2 |g| sqrt(threshold))``: bound on mistakes, for any g.
 
         Proved for ``plus=False``.
         ``losses`` is the sum of the hinge losses ``max(0, 1 - y g(x))``; infinite for g that are

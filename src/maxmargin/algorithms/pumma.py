@@ -147,7 +147,7 @@ class PUMMA(OnlineClassifier):
     def max_updates(
         delta: float, diameter: float, margin: float, p: float = 2.0, distortion: float = 1.0
     ) -> float:
-        """``1 + (p - 1) ((c D / gamma)**2 - 4) / delta**2``: no more updates, ever (Theorem 2).
+        """``1 + (p - 1) ((c D / gamma)**2 - 4) / delta**2``: bound on updates (Theorem 2).
 
         Below p = 2, for which the paper has no theorem, it is ``1 + 2**(q - 2) ((c D / gamma)**q -
         2**q) / delta**q`` with ``1/p + 1/q = 1``; proof in ``docs/theory.md``.
@@ -163,7 +163,7 @@ class PUMMA(OnlineClassifier):
     @staticmethod
     @bound(nothing=0.0)
     def margin_fraction(delta: float, distortion: float = 1.0) -> float:
-        """``(1 - delta) / c``: at least this part of the best margin is reached on return."""
+        """``(1 - delta) / c``: guaranteed fraction of the best margin."""
         return (1.0 - delta) / distortion
 
     @staticmethod

@@ -88,7 +88,7 @@ class RandomBudgetPerceptron(OnlineClassifier):
     def expected_mistakes(
         norm: float, losses: float = 0.0, *, budget: int, drift: float = 0.0
     ) -> float:
-        """No more mistakes in expectation, on any rows; proof in ``docs/theory.md``.
+        """Bound on the expected number of mistakes, on any rows; proof in ``docs/theory.md``.
 
         The larger root m of ``(m - A)**2 = |g|**2 (2 m + m**2 / budget)`` where ``A = losses +
         budget * drift``; without losses and drift ``2 |g|**2 / (1 - |g|**2 / budget)``.

@@ -138,7 +138,7 @@ class Relaxation(OnlineClassifier):
         f_min: float = 1.0,
         f_max: float = 1.0,
     ) -> float:
-        """``R**2 (rate b_u + (2 - rate) b) / (rate (b_u - b) gamma**2)``: no more updates.
+        """``R**2 (rate b_u + (2 - rate) b) / (rate (b_u - b) gamma**2)``: bound on updates.
 
         ``threshold`` is the parameter `margin` b of the learner, ``margin`` the best margin gamma.
         With sample weights between ``f_min`` and ``f_max``, a rate below 1 is that of the largest

@@ -122,7 +122,7 @@ class ROMMA(OnlineClassifier):
     @staticmethod
     @bound(p=[ALL_EXPONENTS])
     def max_updates(delta: float, radius: float, margin: float, p: float = 2.0) -> float:
-        """``1 + (p - 1) ((R / gamma)**2 - 1) / delta**2``: no more updates, in any passes.
+        """``1 + (p - 1) ((R / gamma)**2 - 1) / delta**2``: bound on updates, in any passes.
 
         Other p are those of `PUMMA` without intercept, R and gamma then in the p-norm. Below 2 it
         is ``1 + 2**(q - 2) ((R / gamma)**q - 1) / delta**q`` with ``1/p + 1/q = 1``. Proofs in
@@ -136,7 +136,7 @@ class ROMMA(OnlineClassifier):
     @staticmethod
     @bound(nothing=0.0)
     def margin_fraction(delta: float) -> float:
-        """``1 - delta``: at least this part of the best margin is reached on return."""
+        """``1 - delta``: guaranteed fraction of the best margin."""
         return 1.0 - delta
 
 

@@ -250,7 +250,7 @@ class Client:
             beside.unlink(missing_ok=True)
 
     def add_shadow(self, name: str, algorithm: str, **parameters: Any) -> dict[str, Any]:
-        """Add a learner that learns from all events that follow, to be compared."""
+        """Add a shadow, which learns from all further events for comparison."""
         content = {"name": name, "algorithm": algorithm, "parameters": parameters}
         return self._post("/shadows", content, key=new_id())
 
@@ -260,12 +260,12 @@ class Client:
         return self._json("DELETE", path, key=new_id())
 
     def promote(self, shadow: str) -> dict[str, Any]:
-        """Let a shadow change places with the live learner."""
+        """Exchange a shadow and the live learner."""
         return self._post("/promote", {"shadow": shadow}, key=new_id())
 
     # --------------------------------------------------------------------------------- the server
     def is_ready(self) -> bool:
-        """Whether the server answers and takes events."""
+        """Whether the server answers and accepts events."""
         try:
             return self._once("GET", f"{self._root}/health", b"", {}).status == 200
         except (OSError, http.client.HTTPException, Refused):

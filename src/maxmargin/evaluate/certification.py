@@ -42,17 +42,17 @@ def certify(
 ) -> Certificate:
     """Measure the margin of ``clf`` on ``X``, ``y`` and prove how far it can be from the best one.
 
-    Works for every fitted linear classifier with ``coef_``, ``intercept_`` and ``classes_``, also
-    for one from another library. Nothing is taken on trust: the margin is measured on the rows
-    given, and the bound is proved afresh from them by running `PUMMA`.
+    Works for every fitted linear classifier with ``coef_``, ``intercept_`` and ``classes_``, from
+    any library. The margin is measured on the given rows, and the bound is proved from them by
+    running `PUMMA`, independently of how ``clf`` was fitted.
 
-    With `loss` the certificate is about the objective of a support vector machine, which has a
-    meaning for rows that cannot be separated too: it is the one that `MaxMargin` would have with
-    the weights of ``clf``, see `docs/certificates.md`. For the hinge loss the ratio is a proved
-    lower bound on the optimum over the value that ``clf`` reaches.
+    With `loss`, the certificate concerns the objective of a support vector machine, which is also
+    meaningful for inseparable rows. It is the certificate that `MaxMargin` would have with the
+    weights of ``clf``, see `docs/certificates.md`. For the hinge loss, the ratio is a proved lower
+    bound on the optimum, divided by the value that ``clf`` attains.
 
-    Of a pipeline, the last step is certified, on the rows as the steps before it transform them:
-    margin and bound are distances in the space that the last step sees (after a StandardScaler, in
+    For a pipeline, the last step is certified, on the rows as the preceding steps transform them:
+    margin and bound are distances in the space of the last step (after a StandardScaler, in
     standard deviations), not in that of ``X``.
 
     Parameters
@@ -63,27 +63,28 @@ def certify(
     y : array of shape (n_samples,)
         Labels; each class of ``clf`` must occur.
     sample_weight : array of shape (n_samples,), default=None
-        Rows of weight 0 are left out. A margin is the least of all others, whatever they weigh; in
-        an objective a row counts its weight, times that of its class if ``clf`` has `class_weight`.
+        Rows of weight 0 are ignored. The margin is the minimum over all others, whatever their
+        weights. In an objective, the loss of a row is multiplied by its weight, and by that of its
+        class if ``clf`` has `class_weight`.
     loss : {"hinge", "squared_hinge"}, default=None
-        Certify the objective with this loss, not the margin. The intercept is not part of the
+        Certify the objective with this loss instead of the margin. The intercept is not part of the
         norm, as in `SVC`; `LinearSVC` minimises a slightly different objective, in which it is.
     soft_margin : float, default=None
-        The lambda of the objective, with `loss`. By default that of ``clf``: `soft_margin_` of
+        With `loss`, the lambda of the objective. The default is that of ``clf``: `soft_margin_` of
         `MaxMargin`, ``1 / (2 C)`` of `SVC` and `LinearSVC`.
     tol : float, default=0.01
-        Effort: the bound is within this fraction of the best margin, or objective, if ``max_iter``
-        passes are enough.
+        Precision: the bound is within this fraction of the best margin, or objective, if
+        ``max_iter`` passes suffice.
     max_iter : int, default=1000
-        Passes over the data at most; with `loss`, Newton steps. With fewer the bound is weaker,
-        never wrong.
+        Maximum number of passes over the data; with `loss`, of Newton steps. Fewer passes give a
+        weaker bound, but never a wrong one.
     verbose : int, default=0
-        Show a progress bar, if on a terminal.
+        Show a progress bar on a terminal.
 
     Returns
     -------
     Certificate
-        About hyperplanes with an intercept, unless ``clf`` was fitted without one.
+        For hyperplanes with an intercept, unless ``clf`` was fitted without one.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def certify(
     >>> print(certify(SVC(kernel="linear", C=1e6).fit(X, y), X, y))
     margin 1.99986, certified to be at least 99.99 % of the best possible (at most 2)
 
-    Of a pipeline, in the space behind the scaler:
+    A pipeline, in the space after the scaler:
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import MaxAbsScaler
@@ -101,7 +102,7 @@ def certify(
     >>> print(certify(pipeline.fit(X, y), X, y))
     margin 0.499995, certified to be at least 100.00 % of the best possible (at most 0.5)
 
-    The objective of a support vector machine, on rows that cannot be separated:
+    The objective of a support vector machine, on inseparable rows:
 
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
     >>> machine = SVC(kernel="linear", C=1.0).fit(X, y)

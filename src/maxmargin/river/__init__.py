@@ -89,7 +89,7 @@ class RiverClassifier(base.MiniBatchClassifier):
 
     # ------------------------------------------------------------------------------------ one row
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from a row that counts ``w`` times.
+        """Learn from a row of weight ``w``.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class RiverClassifier(base.MiniBatchClassifier):
 
     # ----------------------------------------------------------------------------------- many rows
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
-        """Learn from the rows of a frame, as one after the other by `learn_one`, to the bit.
+        """Learn from the rows of a frame; the same, to the bit, as `learn_one` for each.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class RiverClassifier(base.MiniBatchClassifier):
         return dataframe.to_native_series(found, name=None, like=frame)
 
     def predict_proba_many(self, X: Any) -> Any:
-        """What `predict_proba_one` says of the rows of a frame, as a frame."""
+        """The probabilities of `predict_proba_one` for the rows of a frame, as a frame."""
         frame = dataframe.into_frame(X)
         probabilities = [self.predict_proba_one(x) for x in _dicts(frame)]
         labels = list(probabilities[0]) if probabilities else []

@@ -27,7 +27,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 NumberRow = Annotated[list[float | bool], Meta(min_length=1)]
 Row = Annotated[
     dict[str, int | float | str | bool | None] | NumberRow,
-    Meta(description="Values by the names of columns, or all numbers in order."),
+    Meta(description="Values by column name, or a list of all numbers."),
 ]
 Rows = Annotated[list[Row], Meta(min_length=1)]
 Label = Annotated[int | float | str | bool, Meta(description="One of the model's classes.")]
@@ -36,7 +36,7 @@ Id = Annotated[
     str,
     Meta(
         min_length=1,
-        description="An event is learned once per id. At most 128 characters by default.",
+        description="Events with the same id are learned once. At most 128 characters by default.",
     ),
 ]
 Name = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
@@ -135,7 +135,9 @@ class Learned(TypedDict):
     """One event, of one or many rows."""
 
     learned: LearnedCount
-    duplicate: Annotated[bool, Meta(description="Was an event with this id learned before?")]
+    duplicate: Annotated[
+        bool, Meta(description="Whether an event with this id was learned before.")
+    ]
     sequence: Sequence
 
 
@@ -148,7 +150,7 @@ class LearnedEach(TypedDict):
 
 
 class Prediction(msgspec.Struct):
-    """The class of one row; scores, probabilities, set and id if they were asked for."""
+    """The class of one row; scores, probabilities, set and id if requested."""
 
     prediction: Label
     scores: dict[str, float] | UnsetType = UNSET
@@ -175,7 +177,7 @@ class Changed(TypedDict):
 
 
 class Health(TypedDict):
-    """The server takes events."""
+    """The server accepts events."""
 
     status: Literal["ok"]
 
@@ -187,7 +189,7 @@ class Error(TypedDict):
 
 
 class Quantiles(TypedDict):
-    """Of the last 2000 requests."""
+    """Percentiles over the last 2000 requests."""
 
     p50: Number
     p99: Number
@@ -220,16 +222,18 @@ class Drift(TypedDict):
     ]
     limit: Annotated[float, Meta(description="The evidence that raises the next alarm.")]
     alarms: Annotated[
-        list[Count], Meta(max_length=100, description="The rows that raised the last ones.")
+        list[Count], Meta(max_length=100, description="The rows that raised the last alarms.")
     ]
 
 
 class Coverage(TypedDict):
-    """How often prediction sets had the label, just before each row is learned."""
+    """The share of prediction sets, made just before each row is learned, with the label."""
 
     target: float
     observed: Number
-    bound: Annotated[Number, Meta(description="On the difference of the two, on any stream.")]
+    bound: Annotated[
+        Number, Meta(description="Upper bound on the difference of the two, on any stream.")
+    ]
     rows: Count
     mean_size: Annotated[Number, Meta(description="Mean number of classes in a set.")]
 
@@ -238,7 +242,7 @@ LargestWeight = TypedDict("LargestWeight", {"name": str, "class": Label, "weight
 
 
 class Scores(TypedDict):
-    """Of predictions made just before each row is learned."""
+    """Scores of predictions made just before each row is learned."""
 
     progressive_accuracy: Annotated[Number, Meta(description="Accuracy over all rows.")]
     recent_progressive_accuracy: Annotated[
@@ -329,7 +333,7 @@ class State(Scores):
         list[tuple[int, Number, Number, Number]],
         Meta(
             max_length=300,
-            description="Row, progressive accuracy, the recent one and the recent loss.",
+            description="Row, progressive accuracy, recent progressive accuracy, recent loss.",
         ),
     ]
     example: Annotated[Row | None, Meta(description="The last row that was learned.")]

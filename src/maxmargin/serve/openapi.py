@@ -21,10 +21,10 @@ ABOUT = """\
 A model that learns and predicts at the same time. Every acknowledged event is in the server's \
 log, on the disk: whatever happens to the server, it is learned, and learned once.
 
-Every route of a model exists at the root, for the default model, and below `/models/{name}` for \
-each. A refusal is an object with one sentence, `error`, which names the field, the row or the \
-line; nothing of a request that is refused is learned. If a request is lost, send it again with \
-the same id. After 429 and 503 do so when the seconds of `Retry-After` have passed.\
+Every route of a model exists at the root, for the default model, and below `/models/{name}`, for \
+each model. A refused request changes nothing; the answer is an object with one sentence, `error`, \
+which names the field, the row or the line. If a request is lost, send it again with the same id; \
+after 429 and 503, wait for the number of seconds in `Retry-After` first.\
 """
 
 TAGS = {
@@ -231,11 +231,11 @@ OPERATIONS = [
 TEXT = {"type": "string"}
 PARAMETERS: dict[str, tuple[str, str, Json]] = {
     KEY: ("header", "Another way to give the event's id; not for lines.", TEXT),
-    "label": ("query", "Of Arrow: the column with the labels.", {**TEXT, "default": "label"}),
-    "weight": ("query", "Of Arrow: the column with the weights.", TEXT),
+    "label": ("query", "For Arrow: the column with the labels.", {**TEXT, "default": "label"}),
+    "weight": ("query", "For Arrow: the column with the weights.", TEXT),
     "ids": (
         "query",
-        "Of Arrow: answer with a column of ids, for labels that come later.",
+        "For Arrow: answer with a column of ids, for labels that are sent later.",
         {"const": "true"},
     ),
     "name": ("path", "Name of the model.", TEXT),

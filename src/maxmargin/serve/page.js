@@ -223,16 +223,16 @@ function showTiles() {
   const { latency_ms: latency, certificate } = state;
   tile("answers", percent(state.recent_answer_accuracy), ...(state.answers
     ? [`overall ${percent(state.answer_accuracy)}`, `of ${plural(state.answers, "answer", "answers")} with a label`]
-    : ["No answer has got its label yet."]));
+    : ["No answer has a label yet."]));
   tile("accuracy", percent(state.recent_progressive_accuracy), `overall ${percent(state.progressive_accuracy)}`,
     `largest class ${percent(state.largest_class_share)}`);
   tile("loss", even(state.recent_loss), `overall ${even(state.loss)}`);
-  tile("rate", rate(state.events_per_second), `${rate(state.rows_per_second)} rows a second`,
+  tile("rate", rate(state.events_per_second), `${rate(state.rows_per_second)} rows per second`,
     `${plural(state.rows, "row", "rows")} in ${plural(state.events, "event", "events")}`);
   tile("latency", time(latency?.learn?.p50), `to learn, p99 ${time(latency?.learn?.p99)}`,
     `to predict ${time(latency?.predict?.p50)}, p99 ${time(latency?.predict?.p99)}`);
   const share = state.updates / state.rows; // of several classes each may be updated by a row
-  tile("updates", whole(state.updates), share > 1 ? `${digits(share)} a row` : `${percent(share)} of rows`,
+  tile("updates", whole(state.updates), share > 1 ? `${digits(share)} per row` : `${percent(share)} of rows`,
     plural(state.mistakes, "mistake", "mistakes"));
   $("certificate").hidden = !certificate && known(state.n_features); // a learner that never has one
   if (known(certificate?.ratio)) {
@@ -241,7 +241,7 @@ function showTiles() {
   } else if (known(certificate?.bound)) {
     tile("certificate", `≤\u2009${digits(certificate.bound)}`, "No hyperplane has a larger margin on the rows so far.");
   } else {
-    tile("certificate", "–", "Nothing is proved yet.");
+    tile("certificate", "–", "No bound is proved yet.");
   }
   $("coverage").hidden = !state.coverage;
   if (state.coverage) {
@@ -254,11 +254,11 @@ function showTiles() {
 function showDrift() {
   const { alarms, delta, evidence, limit } = state.drift;
   const now = known(evidence)
-    ? `Evidence of a change ${digits(evidence)}; ${digits(limit)} raises ${alarms.length ? "the next" : "an"} alarm.`
-    : "More rows are needed to look for a change.";
-  say($("about-drift"), `${now} Rows that do not change raise any alarm with a probability of at most ${percent(delta)}.`);
+    ? `The evidence of a change is ${digits(evidence)}; ${digits(limit)} raises ${alarms.length ? "the next" : "an"} alarm.`
+    : "More rows are needed to test for a change.";
+  say($("about-drift"), `${now} If the rows do not change, the probability of any alarm is at most ${percent(delta)}.`);
   const latest = alarms.slice(-10).reverse();
-  say($("drift"), ...latest.map((row) => el("li", {}, `Alarm with row ${whole(row)}.`)));
+  say($("drift"), ...latest.map((row) => el("li", {}, `Alarm at row ${whole(row)}.`)));
 }
 
 function bar(names, value, largest) {
@@ -272,8 +272,8 @@ function showWeights() {
   const largest = Math.max(...weights.map(({ weight }) => Math.abs(weight)), 0);
   const several = new Set(weights.map((each) => each.class)).size > 1;
   say($("weights-about"), ...(weights.length
-    ? ["What speaks for ", several ? "the class" : theirs(weights[0].class), " points to the right, what speaks against it to the left."]
-    : ["This learner has none to show, or has learned nothing yet."]));
+    ? ["Bars to the right are evidence for ", several ? "the class" : theirs(weights[0].class), ", bars to the left against it."]
+    : ["This learner has no weights to show, or has learned nothing yet."]));
   say($("weights"), ...weights.map((each) =>
     bar(several ? [theirs(each.name), el("small", {}, theirs(each.class))] : [theirs(each.name)], each.weight, largest)));
 }
@@ -326,7 +326,7 @@ function showLearners() {
   });
   say($("shadows-about"), shown.length > 1
     ? "Shadows learn from the same rows, but do not answer requests. Promoting one swaps it with the live learner."
-    : "No shadow learns along.");
+    : "There are no shadows.");
 }
 
 function newRow(learner, key) {
@@ -390,7 +390,7 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new SyntaxError(`This is not JSON: ${error.message}`);
+    throw new SyntaxError(`This is not valid JSON: ${error.message}`);
   }
 }
 

@@ -70,7 +70,7 @@ class Trainer(Protocol):
     ) -> Learned:
         """Learn from each row of a batch once.
 
-        If nobody else uses the state (``alone``), its arrays may be reused. For a single row they
+        If no one else uses the state (``alone``), its arrays may be reused. For a single row they
         may be changed in place, atomically and while the lock ``changing`` is held.
         """
 

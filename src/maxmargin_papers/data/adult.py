@@ -93,7 +93,7 @@ def load_adult(
     scale: bool = False,
     data_home: str | PathLike[str] | None = None,
 ) -> Table:
-    """People of the census of 1994: do they earn more than 50 000 dollars a year?
+    """People in the census of 1994: whether they earn more than 50 000 dollars a year.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def make_endless_digits(
     device: str = "cpu",
     dtype: Any = np.float32,
 ) -> Iterator[tuple[Any, np.ndarray]]:
-    """A stream of deformed digits: in blocks, as many as you like, never one twice.
+    """An endless stream of deformed digits, in blocks, without repetition.
 
     Each is a digit of ``X``, drawn at random, that was turned, moved, stretched and slanted, and
     whose strokes were bent by a smooth random field. `fit_stream` takes the stream as it is, and

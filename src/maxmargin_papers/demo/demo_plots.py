@@ -86,7 +86,7 @@ def _explain_run(axes: Any, best: float) -> None:
     at_right: dict[str, Any] = {"transform": side, "ha": "right", "va": "center"}
     text = "bound: no hyperplane has a larger margin"
     axes.text(0.99, 2.05 * best, text, color=BOUND, **at_right)
-    axes.text(0.99, 0.3 * best, "margin so far", color=MARGIN, **at_right)
+    axes.text(0.99, 0.3 * best, "margin attained", color=MARGIN, **at_right)
     axes.text(0.01, 1.03 * best, "margin of MaxMargin", color=INK, transform=side)
     axes.set_xlabel("updates")
     axes.set_ylabel("margin", loc="top", labelpad=-14)
