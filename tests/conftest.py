@@ -2,13 +2,12 @@
 
 import gc
 import os
-from collections import Counter
 from contextlib import nullcontext
 from pathlib import PurePath
 
 import numpy as np
 import pytest
-from extent import EVERYTHING, is_in_sample
+from extent import EVERYTHING
 from hypothesis import settings
 from interpreted import economical_loops
 from randomness import no_unseeded_randomness
@@ -40,24 +39,12 @@ def pytest_collection():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out slow tests, and many sets of parameters, unless some were asked for by name."""
+    """Leave out slow tests, unless some were asked for by name."""
     if EVERYTHING or any("[" in name for name in config.args):
         return
-    counts = Counter(function_of(item) for item in items)
-    left_out = {item for item in items if not is_chosen(item, counts[function_of(item)])}
-    config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
-
-
-def is_chosen(item, count):
-    """Does it run by `make test`? It is one of ``count`` tests that differ in parameters."""
-    if item.get_closest_marker("slow"):
-        return False
-    return item.get_closest_marker("unsampled") or is_in_sample(item.nodeid, count)
-
-
-def function_of(item):
-    return item.nodeid.partition("[")[0]
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(autouse=True, scope="session")

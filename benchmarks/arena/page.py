@@ -88,14 +88,11 @@ def ranks_table(found: Ranking) -> Table:
 
 
 def ranks_text(found: Ranking, whose: str) -> str:
-    place = list(found.ranks).index(whose) + 1 if whose in found.ranks else 0
-    first = next(iter(found.ranks))
-    text = (
-        f"{len(found.ranks)} contenders on {len(found.data)} data sets. `{whose}` is number {place}"
-    )
-    if place > 1:
-        text += f", behind {first}"
-    text += f". Mean ranks differ at the 5 % level if they are {found.critical:.1f} apart (Nemenyi)"
+    text = f"{len(found.ranks)} contenders on {len(found.data)} data sets. "
+    if whose in found.ranks:
+        place, first = list(found.ranks).index(whose) + 1, next(iter(found.ranks))
+        text += f"`{whose}` is number {place}" + (f", behind {first}. " if place > 1 else ". ")
+    text += f"Mean ranks differ at the 5 % level if they are {found.critical:.1f} apart (Nemenyi)"
     return fill(f"{text}; p = {found.p_value:.1g} in Friedman's test.", WIDTH)
 
 
@@ -323,6 +320,7 @@ def render(kept: Kept) -> None:
         keep_trailing_newline=True,
     )
     environment.filters["table"] = as_markdown
+    environment.filters["item"] = as_item
     template = environment.get_template("arena.md.jinja")
     PAGE.write_text(template.render(**facts(kept)), "utf-8")
     print(PAGE)
@@ -363,9 +361,23 @@ def facts(kept: Kept) -> dict[str, Any]:
         "errors": matrix(kept, "batch", "error", [one.name for one in batch.contenders()], ".2f"),
         "fits": fits(kept),
         "missing": missing(kept),
-        "sessions": kept["sessions"],
+        "sessions": sessions(kept),
         "is_busy": any(load > BUSY * cores for load in loads),
     }
+
+
+def sessions(kept: Kept) -> list[str]:
+    """When, at which commit and on which machine cells were measured."""
+    return [
+        f"{one['date']}, commit {one['commit']}, load {one['load']}: "
+        + ", ".join(f"{name} {value}" for name, value in one["machine"].items())
+        for one in kept["sessions"]
+    ]
+
+
+def as_item(text: str) -> str:
+    """An item of a list, wrapped."""
+    return fill(f"- {text}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def as_markdown(table: Table) -> str:

@@ -126,7 +126,6 @@ def test_edges_are_numbers_or_errors_by_name(theorem):
                 assert found >= 0.0
 
 
-@pytest.mark.unsampled
 @pytest.mark.parametrize("theorem", THEOREMS.values(), ids=THEOREMS)
 def test_numbers_of_any_size(theorem):
     """Squares may overflow, and differences of what overflows are NaN."""

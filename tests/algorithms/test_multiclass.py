@@ -522,7 +522,6 @@ def test_the_joint_bound_of_two_points_on_a_line(second, first_mass, second_mass
     assert bound >= (1.0 - second) / np.sqrt(2.0)
 
 
-@pytest.mark.unsampled
 @every_learner
 @settings(max_examples=5, deadline=None)
 @given(problem=separable_problems, passes=st.sampled_from([1, 2, 30]))
@@ -538,7 +537,6 @@ def test_no_joint_margin_exceeds_the_bound(learner, problem, passes):
     assert certificate.margin <= best * (1 + ROUNDING)
 
 
-@pytest.mark.unsampled
 @every_learner
 @settings(max_examples=5, deadline=None)
 @given(
@@ -560,7 +558,6 @@ def test_no_joint_margin_with_free_intercepts_exceeds_the_bound(learner, problem
     assert certificate.margin <= best * (1 + 1e-4)
 
 
-@pytest.mark.unsampled
 @every_learner
 @with_and_without_intercept
 def test_bounds_of_streams_hold_after_every_row(learner, offset):

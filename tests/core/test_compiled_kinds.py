@@ -13,7 +13,6 @@ LEARNERS = {name: cls for name, cls in KINDS.items() if name not in ("clusters",
 
 
 @pytest.mark.compiled
-@pytest.mark.unsampled
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_compiled_loops_learn_what_python_learns(kind):
     X, y = three_classes(n=40) if "joint" in kind else overlapping(n=40)

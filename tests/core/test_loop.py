@@ -100,7 +100,6 @@ def rules_and_rows():
                 yield pytest.param(learner, form, dtype, classes, id=name)
 
 
-@pytest.mark.unsampled
 @pytest.mark.parametrize(("learner", "form", "dtype", "classes"), list(rules_and_rows()))
 def test_compiled_equals_plain_for_every_rule(monkeypatch, learner, form, dtype, classes):
     X, codes, order = problem(classes, dtype)

@@ -40,7 +40,6 @@ def assert_nothing_is_shared(*models):
         assert not np.shares_memory(mine, theirs), (one, other)
 
 
-@pytest.mark.unsampled
 @pytest.mark.parametrize("name", SPECS)
 def test_no_two_arrays_of_a_model_share_memory(name):
     everything = data(3 if "joint" in name else 2, n=90)
@@ -53,7 +52,6 @@ def test_no_two_arrays_of_a_model_share_memory(name):
         assert_nothing_is_shared(model, stream)
 
 
-@pytest.mark.unsampled
 @pytest.mark.parametrize("name", LINEAR)
 def test_a_grown_model_shares_nothing_with_the_old_one(name):
     everything = data(3 if "joint" in name else 2)

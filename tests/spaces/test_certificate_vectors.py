@@ -133,7 +133,6 @@ def naive_hulls(trace, X, y, offset):
         w_before, mass_before = w, mass
 
 
-@pytest.mark.unsampled
 @each_pair
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("offset", [0.0, 0.5, 2.0])

@@ -114,8 +114,9 @@ class MaxMargin(Predicting):
         Parameters of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`, except that the variance
         behind "scale" is weighted by `sample_weight`.
     cache_size : float, default=200.0
-        Maximum memory for kernel values in `fit`, in MB; other values are computed again in each
-        step. The linear systems of the active rows are not included.
+        Maximum memory in `fit`, in MB, for kernel values, copies of rows and work arrays (at least
+        half of it is for kernel values); other values are computed again in each step. The linear
+        systems of the active rows are not included.
     device : {"cpu", "cuda"}, default="cpu"
         Where products are computed. "cuda" needs a GPU, CuPy and dense rows; CuPy arrays stay on
         the device.
