@@ -42,7 +42,7 @@ def schedule_of(size, shuffle=True):
 
 def test_full_passes_have_every_row_in_new_orders():
     schedule = schedule_of(50)
-    first, second = schedule.everything().copy(), schedule.everything().copy()
+    first, second = schedule.full_pass_order().copy(), schedule.full_pass_order().copy()
     assert is_full(first, 50)
     assert is_full(second, 50)
     assert not np.array_equal(first, second)
@@ -51,12 +51,12 @@ def test_full_passes_have_every_row_in_new_orders():
 def test_without_shuffling_the_order_is_kept():
     schedule = schedule_of(50, shuffle=False)
     for _ in range(3):
-        np.testing.assert_array_equal(schedule.everything(), np.arange(50))
+        np.testing.assert_array_equal(schedule.full_pass_order(), np.arange(50))
 
 
 def test_only_rows_with_updates_come_again_until_they_are_quiet():
     schedule = schedule_of(5000)
-    schedule.everything()
+    schedule.full_pass_order()
     schedule.touched[[3, 7, 1000]] = schedule.stamp
     orders = schedule.recent(most=10**6)
     assert set(next(orders)) == {3, 7, 1000}
@@ -69,13 +69,13 @@ def test_only_rows_with_updates_come_again_until_they_are_quiet():
 
 def test_rows_are_forgotten_after_some_full_passes():
     schedule = schedule_of(5000)
-    schedule.everything()
+    schedule.full_pass_order()
     schedule.touched[5] = schedule.stamp
     assert len(list(schedule.recent(most=10**6))) == 1
     for _ in range(MEMORY - 1):
-        schedule.everything()
+        schedule.full_pass_order()
         assert [set(order) for order in schedule.recent(most=10**6)] == [{5}]
-    schedule.everything()
+    schedule.full_pass_order()
     assert list(schedule.recent(most=10**6)) == []
 
 

@@ -199,7 +199,7 @@ def test_sets_are_those_of_the_reference(seed, coverage, is_odds, classes):
         np.testing.assert_array_equal(seen[:, 0], outside)
         np.testing.assert_array_equal(seen[:, 1], (all_scores <= made[:, None]).sum(axis=1))
     if not is_odds:
-        np.testing.assert_allclose(tracker.scale, scale, rtol=1e-12)
+        np.testing.assert_allclose(tracker.mean_lead, scale, rtol=1e-12)
 
 
 @pytest.mark.parametrize("is_odds", [False, True])

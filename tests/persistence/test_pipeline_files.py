@@ -339,12 +339,16 @@ def test_containers_that_there_are_not(opened, value):
     opened.is_refused("the step 'standardscaler' cannot give rows as")
 
 
-@pytest.mark.parametrize(
-    "names", [["a"], ["a", "a"], ["a", 1], ["a__b", "c"], ["", "c"], "ab", ["a", "b", "c"], None]
-)
+@pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", 1], "ab", ["a", "b", "c"], None])
+def test_each_step_has_a_name(opened, names):
+    opened.about["names"] = names
+    opened.is_refused("each step of the pipeline must have a name of its own")
+
+
+@pytest.mark.parametrize("names", [["a__b", "c"], ["", "c"]])
 def test_names_of_steps(opened, names):
     opened.about["names"] = names
-    opened.is_refused("the steps of the pipeline have no names, or not one each")
+    opened.is_refused("names of steps must not be empty or contain '__'")
 
 
 def test_what_is_missing_in_a_pipeline(opened):

@@ -18,7 +18,7 @@ from maxmargin.certificates import Certificate
 from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import Method, reading
-from maxmargin.training.calibration import Maps, log_odds, log_shares, sigmoids
+from maxmargin.training.calibration import Maps, Sigmoids, log_odds, log_shares, sigmoids
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
 from maxmargin.training.outputs import Decision
@@ -183,6 +183,10 @@ class Predicting(BaseLearner):
         """The log-odds of the positive class of each visible problem."""
         return log_odds(self._maps(state), shown(state), scores)
 
+    def _sigmoids(self, state: State) -> Sigmoids:
+        """The maps from scores to `_log_odds`."""
+        return sigmoids(self._maps(state), shown(state))
+
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
@@ -245,7 +249,7 @@ class Predicting(BaseLearner):
             classes=state.classes,
             multilabel=state.multilabel,
             features=state.features.count,
-            sigmoids=sigmoids(self._maps(state), visible) if self._has_probabilities() else None,
+            sigmoids=self._sigmoids(state) if self._has_probabilities() else None,
             recipe=state.recipe,
         )
 

@@ -187,7 +187,7 @@ class Planes(NamedTuple):
     intercept: np.ndarray
 
 
-def _planes_of(clf: Any) -> Planes:
+def _planes_of(clf: BaseEstimator) -> Planes:
     if not hasattr(clf, "coef_"):
         raise TypeError(f"certify needs a linear classifier with coef_, got {type(clf).__name__}.")
     coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
@@ -196,7 +196,7 @@ def _planes_of(clf: Any) -> Planes:
     return Planes(coef, intercept)
 
 
-def _check_one_vs_rest(clf: Any, vectors: int, y: np.ndarray) -> None:
+def _check_one_vs_rest(clf: BaseEstimator, vectors: int, y: np.ndarray) -> None:
     """Raise unless there is one weight vector per problem, and every class occurs in ``y``."""
     if y.ndim == 2:
         inputs.classes_of(y)  # no label may be the same in all rows
@@ -254,7 +254,7 @@ def _objectives(
     return margins
 
 
-def _penalty(clf: Any, soft_margin: float | None) -> float:
+def _penalty(clf: BaseEstimator, soft_margin: float | None) -> float:
     """The lambda of the objective."""
     if soft_margin is None:
         from sklearn.svm import SVC, LinearSVC

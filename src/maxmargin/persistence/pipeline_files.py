@@ -113,9 +113,9 @@ def pipeline_from(content: dict[str, Any]) -> Pipeline:
         raise Misfit("the steps of the pipeline are missing")
     are_names = isinstance(names, list) and all(type(name) is str for name in names)
     if not are_names or not len(names) == len(set(names)) == len(steps) + 1:
-        raise Misfit("the steps of the pipeline have no names, or not one each")
+        raise Misfit("each step of the pipeline must have a name of its own")
     if any(not name or "__" in name for name in names):
-        raise Misfit("the steps of the pipeline have names that no step can have")
+        raise Misfit("names of steps must not be empty or contain '__'")
     if not isinstance(version, str):
         raise Misfit("the version of scikit-learn is missing")
     read = [_read(name, step) for name, step in zip(names, steps, strict=False)]

@@ -74,14 +74,14 @@ class SetTracker(NamedTuple):
     target : the coverage asked for
     counts : rows, rows whose label was outside of the set, and the sum of the sizes of sets
     thresholds, shares : those of each rate, and their weights in the proposal
-    scale : the mean lead of the winners of the last rows
+    mean_lead : the mean lead of the winners of the last rows
     """
 
     target: np.ndarray
     counts: np.ndarray
     thresholds: np.ndarray
     shares: np.ndarray
-    scale: np.ndarray
+    mean_lead: np.ndarray
 
     def set_threshold(self):
         """The highest score of a class in the next set."""
@@ -202,7 +202,7 @@ def cover(evidence, is_odds, codes, order, first, shown, loss_rate, tracker, val
         if is_odds:
             score_by_odds(values, threshold, own, scores)
         else:
-            lead = score_by_leads(values, tracker.scale[0], scores)
+            lead = score_by_leads(values, tracker.mean_lead[0], scores)
         size = 0
         for c in range(scores.size):
             size += scores[c] <= threshold
@@ -212,7 +212,9 @@ def cover(evidence, is_odds, codes, order, first, shown, loss_rate, tracker, val
         if i >= 0:
             tracker.learn_score(scores[own], outside, size, loss_rate)
             if scores.size > 1:
-                tracker.scale[0] += (lead - tracker.scale[0]) / min(tracker.counts[0], RECENT)
+                tracker.mean_lead[0] += (lead - tracker.mean_lead[0]) / min(
+                    tracker.counts[0], RECENT
+                )
 
 
 @Compiled
@@ -224,7 +226,7 @@ def fill_sets(evidence, is_odds, tracker, values, scores, sets):  # type: ignore
         if is_odds:
             score_by_odds(values, threshold, -1, scores)
         else:
-            score_by_leads(values, tracker.scale[0], scores)
+            score_by_leads(values, tracker.mean_lead[0], scores)
         for c in range(scores.size):
             sets[n, c] = scores[c] <= threshold
 
@@ -236,7 +238,7 @@ def new_tracker(coverage: float) -> SetTracker:
         counts=np.zeros(3),
         thresholds=np.full(RATES.size, float(coverage)),
         shares=np.full(RATES.size, 1.0 / RATES.size),
-        scale=np.zeros(1),
+        mean_lead=np.zeros(1),
     )
 
 
@@ -300,7 +302,7 @@ def what_is_wrong(tracker: SetTracker) -> str:
     if not 0.0 < tracker.target[0] < 1.0:
         return "the target is not between 0 and 1"
     rows, outside, _ = tracker.counts
-    if (tracker.counts < 0.0).any() or outside > rows or tracker.scale[0] < 0.0:
+    if (tracker.counts < 0.0).any() or outside > rows or tracker.mean_lead[0] < 0.0:
         return "a count or a scale is out of its range"
     if (tracker.shares <= 0.0).any() or not np.isclose(tracker.shares.sum(), 1.0):
         return "the weights of rates are not shares of 1"
