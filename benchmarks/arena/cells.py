@@ -187,7 +187,10 @@ def measured(job: Job, data: DataSet, seeds: range, extent: Extent) -> dict[str,
     """The numbers of the cell for these orders, found in a process of its own."""
     work = run_stream if job.league == "streams" else run_batch
     if compiles(job.contender):
-        warm_up(job, data)
+        try:
+            warm_up(job, data)
+        except Exception as error:
+            raise Missing(f"{type(error).__name__}: {error}") from error
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
