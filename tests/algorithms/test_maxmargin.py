@@ -299,6 +299,29 @@ def test_few_rows_of_many_features(loss, offset):
     assert far.certificate_.margin == pytest.approx(near.certificate_.margin, rel=2e-3)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_hinge_loss_of_many_words(seed, intercept):
+    """With many rows and features, steps are found by conjugate gradients, at first without rows
+    that are neither beyond their goal nor at the limit: none then has a say about the intercept."""
+    random, words = np.random.default_rng(seed), 12
+    columns = (4000 * random.random((2000, words)) ** 3).astype(int)
+    entries = (np.ones(columns.size), (np.repeat(np.arange(2000), words), columns.ravel()))
+    X = sparse.csr_matrix(entries, shape=(2000, 4000))
+    y = X @ random.normal(size=4000) + random.normal(size=2000) > 0.0
+    clf = MaxMargin(loss="hinge", fit_intercept=intercept).fit(X, y)
+    assert clf.converged_
+    assert clf.certificate_.ratio >= 0.999
+    machine = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, max_iter=20000, random_state=0)
+
+    def objective(coef, bias):
+        slack = 1.0 - np.where(y, 1.0, -1.0) * (X @ coef[0] + bias)
+        return 0.5 * np.sum(coef**2) + 0.5 * np.maximum(slack, 0.0).sum()
+
+    peer = objective(machine.fit(X, y).coef_, 0.0)
+    assert objective(clf.coef_, clf.intercept_) <= 1.001 * peer
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_the_hinge_loss_of_rows_with_an_offset(offset):
     """Dense rows, and one such column of sparse ones, are measured from a point among them."""

@@ -124,10 +124,13 @@ class ConjugateGradients:
     def __init__(
         self, gradient: np.ndarray, diagonal: np.ndarray, penalty: float, enough: float
     ) -> None:
-        """``diagonal`` of the sum; ``enough`` is a residual that needs not become smaller."""
-        self.penalty, self.scale = penalty, diagonal.copy()
-        self.scale[:-1] += penalty
-        self.scale[-1] = self.scale[-1] or 1.0
+        """``diagonal`` of the sum; ``enough`` is a residual that needs not become smaller.
+
+        Where no row is in the sum, the intercept is given a curvature of 1, as in `system_of`.
+        """
+        self.penalties = np.full(gradient.size, penalty)
+        self.penalties[-1] = 0.0 if diagonal[-1] > 0.0 else 1.0
+        self.scale = diagonal + self.penalties
         self.step, self.left = np.zeros(gradient.size), -gradient
         scaled = self.left / self.scale
         self.line, self.size = scaled, float(self.left @ scaled)
@@ -141,7 +144,7 @@ class ConjugateGradients:
     def follow(self, product: np.ndarray) -> None:
         """Go on, given the product of the sum and the line, which is changed."""
         curved = product
-        curved[:-1] += self.penalty * self.line[:-1]
+        curved += self.penalties * self.line
         amount = self.size / float(self.line @ curved)
         self.step += amount * self.line
         self.left = self.left - amount * curved
