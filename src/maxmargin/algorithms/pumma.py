@@ -60,7 +60,7 @@ class PUMMA(OnlineClassifier):
 
         if y (w.x + b) < 1 - delta:
             x replaces the last positive or negative example,  z = (x_pos - x_neg) / 2
-            w <- the shortest w' with  w'.z >= 1  and  w'.w >= w.w     (see ROMMA)
+            w <- the shortest w' with  w'.z >= 1  and  w'.w >= w.w     (p = 2, see ROMMA)
             b <- -(w.x_pos + w.x_neg) / 2
 
     After an update both examples have margin exactly 1. The intercept costs nothing, however large

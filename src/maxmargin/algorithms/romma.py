@@ -55,11 +55,11 @@ class ROMMA(OnlineClassifier):
 
     ::
 
-        if y (w.x) < 1 - delta:
+        if y (w.x) < 1 - delta or y (w.x) <= 0:
             w <- the shortest w' with  y (w'.x) >= 1  and  w'.w >= w.w
                = c * w + d * y * x,   c = (X V - m) / D,  d = V (1 - m) / D,
                  m = y (w.x),  X = |x|**2,  V = |w|**2,  D = X V - m**2
-              or y * x / X if X V <= m, where the second demand holds by itself
+              or y * x / X if X V <= m, where the second constraint holds by itself
 
     ``delta=1`` corrects mistakes only (the original ROMMA), ``delta=0`` everything below margin 1
     (aggressive ROMMA). In between, the margin reached is at least ``1 - delta`` of the best one.
