@@ -99,6 +99,12 @@ def test_files(tmp_path):
         np.testing.assert_array_equal(again, clf.predict_set(X))
 
 
+def test_a_class_of_which_all_rows_are_held_out():
+    """It could be in no set, so that its rows would not be covered."""
+    with pytest.raises(ValueError, match=r"held_out=0.3 leaves no rows of the classes"):
+        MaxMargin(held_out=0.3).fit(np.arange(10.0)[:, None], range(10))
+
+
 def test_refusals():
     X, y = rows(100, random)
     with pytest.raises(ValueError, match=r"set held_out, to a share such as .* before fit"):

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 from common.estimators import every_estimator, every_hyperplane, every_linear_hyperplane
-from problems import overlapping, three_classes
+from problems import label, overlapping, three_classes
 from scipy import sparse
+from sklearn.base import clone
+
+from maxmargin import MaxMargin, Perceptron
 
 
 def blank(Estimator, classes):
@@ -72,3 +75,23 @@ def test_sparse_rows(Estimator):
     np.testing.assert_allclose(
         learner.decision_function(sparse.csr_matrix(X)), learner.decision_function(X), rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("learner", [MaxMargin(), Perceptron(random_state=0)], ids=label)
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_duplicate_entries_of_sparse_rows_add_up(learner, kernel):
+    rows = sparse.csr_matrix([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
+    clf = clone(learner).set_params(kernel=kernel, gamma=1.0).fit(rows, [0, 1, 1, 0])
+    twice = sparse.csr_matrix(([0.5, 0.5], [0, 0], [0, 2]), shape=(1, 2))
+    np.testing.assert_array_equal(
+        clf.decision_function(twice), clf.decision_function(sparse.csr_matrix([[1.0, 0.0]]))
+    )
+    assert twice.nnz == 2  # the user's matrix stays as it is
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_rows_too_large_for_a_kernel_are_not_predicted():
+    X = np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0], [0.5, 0.2]])
+    clf = MaxMargin(kernel="poly").fit(X, [0, 1, 1, 0])
+    with pytest.raises(ValueError, match="X has values too large to compute with"):
+        clf.predict(1e110 * X)

@@ -310,6 +310,12 @@ class MaxMargin(Predicting):
             raise ValueError(
                 f"held_out={self.held_out} leaves no rows to learn from: choose a smaller share."
             )
+        labels = np.asarray(y)
+        if (lost := np.setdiff1d(labels[chosen], labels[weights > 0.0])).size:
+            raise ValueError(
+                f"held_out={self.held_out} leaves no rows of the classes {inputs.listed(lost)} to "
+                "learn from: pass more rows of them, or use held_out='loo'."
+            )
         return chosen, weights
 
     @reading

@@ -80,10 +80,7 @@ def check_X(
     if features is not None and is_plain(X, features) and canonical:
         return X, features  # as `validate_data` would return them, without its overhead
     rows, features = validated(options, X, features)
-    if not canonical and not sound(rows)[1]:
-        rows = rows.copy()  # duplicates must be summed before values are squared
-        rows.sum_duplicates()
-    return rows, features
+    return rows if canonical else without_duplicates(rows), features
 
 
 def is_plain(X: Matrix, features: Features) -> bool:
@@ -184,6 +181,14 @@ def sound(X: Matrix) -> tuple[Matrix, bool]:
         form = f"{X.format}_{'matrix' if sparse.isspmatrix(X) else 'array'}"
         X = getattr(sparse, form)((data, indices, starts), shape=X.shape)
     return X, canonical and X.format == "csr"
+
+
+def without_duplicates(X: Matrix) -> Matrix:
+    """A canonical CSR matrix: duplicates must be summed before values are squared."""
+    if not sound(X)[1]:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _check_coordinates(X: Matrix) -> None:

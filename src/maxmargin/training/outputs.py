@@ -20,7 +20,10 @@ from maxmargin.training.types import Features, Matrix
 
 def outputs(options: Options, state: State, X: ArrayLike) -> np.ndarray:
     """Outputs of shape (rows, visible problems)."""
-    return state.model.outputs(check_new_X(options, X, state.features))[:, inputs.shown(state)]
+    found = state.model.outputs(check_new_X(options, X, state.features))[:, inputs.shown(state)]
+    if np.isnan(found).any():
+        raise ValueError("X has values too large to compute with: rescale the features.")
+    return found
 
 
 def check_new_X(options: Options, X: ArrayLike, features: Features) -> Matrix:
@@ -29,10 +32,13 @@ def check_new_X(options: Options, X: ArrayLike, features: Features) -> Matrix:
         X, _ = inputs.check_device_X(options, X, features)
         inputs.check_values(X)
         return X
+    canonical = True
     if sparse.issparse(X):
-        X, _ = inputs.sound(X)
+        X, canonical = inputs.sound(X)
     if not inputs.is_plain(X, features):
         X, _ = inputs.validated(options, X, features)
+    if not canonical and options.kernel != "linear":
+        X = inputs.without_duplicates(X)
     inputs.check_finite(X, features)
     return X
 
