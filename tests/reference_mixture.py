@@ -11,21 +11,21 @@ from scipy.special import expit
 # Loss, parameter, and the kind of the diagonal matrix.
 EXPERTS = [
     ("hinge", 1.0, "column"),
-    ("hinge", 10.0, "column"),
     ("hinge", 1.0, "all"),
     ("hinge", 1.0, "raw"),
-    ("arow", 1.0, "column"),
     ("arow", 10.0, "column"),
-    ("arow", 0.1, "all"),
     ("arow", 1.0, "all"),
-    ("newton", 0.3, "column"),
-    ("newton", 1.0, "column"),
     ("newton", 3.0, "column"),
-    ("newton", 0.3, "all"),
     ("hinge", 0.1, "root"),
-    ("hinge", 1.0, "root"),
-    ("logistic", 0.5, "root"),
     ("logistic", 2.0, "root"),
+    ("hinge", 0.1, "standardized"),
+    ("hinge", 1.0, "standardized"),
+    ("arow", 1.0, "standardized"),
+    ("newton", 0.3, "standardized"),
+    ("newton", 1.0, "standardized"),
+    ("newton", 3.0, "standardized"),
+    ("logistic", 0.5, "standardized root"),
+    ("logistic", 2.0, "standardized root"),
 ]
 # Of those on random features: loss, parameter, the width in terms of the median distance, and
 # whether the ranges of columns are joined.
@@ -55,9 +55,9 @@ class Expert:
         self.follow, self.follow_squares = 0.0, 1.0
 
     def variances(self, peaks, known):
-        s = {"all": known, "raw": np.ones_like(peaks)}.get(self.kind, peaks)
+        s = {"all": known, "column": peaks, "root": peaks}.get(self.kind, np.ones_like(peaks))
         s = np.where(peaks > 0.0, s, 1.0)
-        if self.kind == "root":
+        if self.kind.endswith("root"):
             return 1.0 / (s * np.sqrt(0.1 * s**2 + self.G))
         return 1.0 / (s**2 + self.G)
 
@@ -110,9 +110,35 @@ class Expert:
             step, gain = (1.0 - margin) / (v + a / weight), weight / a
         elif 1.0 - margin > 1e-12:
             step = min(a * weight, (1.0 - margin) / v) if v > 0.0 else a * weight
-            gain = (step / a) ** 2 if self.kind == "root" else 0.0
+            gain = (step / a) ** 2 if self.kind.endswith("root") else 0.0
         self.w += step * y * along
         self.G += gain * x**2
+
+
+class Standardizer:
+    """Columns in units of their standard deviations, from all rows so far and the one at hand."""
+
+    def __init__(self, width, may_center):
+        self.rows, self.may_center = np.zeros((0, width)), may_center
+        self.centered = np.zeros(width, bool)
+
+    def of(self, x):
+        z = np.zeros_like(x)
+        z[-1] = x[-1]
+        for j, column in enumerate(np.vstack([self.rows, x[:-1]]).T):
+            if self.centered[j]:
+                apart = column - column.mean()
+                z[j] = apart[-1] / apart.std() if apart.std() > 0.0 else 0.0
+            elif x[j] != 0.0:
+                z[j] = x[j] / math.sqrt(np.mean(column[column != 0.0] ** 2))
+        return z
+
+    def learn(self, x):
+        """A column is centered from 1/2 of values other than 0 on, down to 1/4."""
+        self.rows = np.vstack([self.rows, x[:-1]])
+        part = (self.rows != 0.0).mean(axis=0)
+        enters = (part >= 0.5) & (x[:-1] != 0.0) & self.may_center
+        self.centered = np.where(self.centered, part >= 0.25, enters)
 
 
 def median_widths(rows, joined):
@@ -132,6 +158,7 @@ class Curved:
 
     def __init__(self, loss, parameter, part, joined):
         self.expert, self.part, self.directions = Expert(loss, parameter, "raw", 0), part, None
+        self.kind = "on features"
         self.joined = joined
         self.expert.take_in = lambda z: None
         self.resize(0)
@@ -169,13 +196,16 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
     log losses of all experts on the way, by their own probabilities."""
     rows = np.column_stack([X, np.full(len(X), offset)])
     members = [Expert(*each, X.shape[1]) for each in experts]
+    standardizer = Standardizer(X.shape[1], offset > 0.0)
     members += [Curved(*each) for each in curved]
     N, shares = len(members), np.full(len(members), 1.0 / len(members))
     odds, losses, surprise = [], [], 0.0
     counts = np.ones(len(X)) if sample_weight is None else sample_weight
     for t, (x, sign, weight) in enumerate(zip(rows, y, counts, strict=True), 1):
         awake = len(members) if t > FIRST_ROWS + 1 else len(experts)
-        chances = np.array([member.chance(x, surprise) for member in members])
+        z = standardizer.of(x)
+        own = [z if one.kind.startswith("standardized") else x for one in members]
+        chances = np.array([one.chance(row, surprise) for one, row in zip(members, own, strict=True)])
         chances[awake:] = shares[:awake] @ chances[:awake] / shares[:awake].sum()
         p = shares @ chances
         odds.append(math.log(p / (1.0 - p)))
@@ -183,8 +213,9 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
         losses.append(-np.log(likelihood))
         shares = shares * likelihood**weight
         shares = (1.0 - 1.0 / (t + 1)) * shares / shares.sum() + 1.0 / ((t + 1) * N)
-        for member, chance in zip(members[:awake], chances, strict=False):
-            member.learn(x, sign, chance, surprise, weight)
+        for member, row, chance in zip(members[:awake], own, chances, strict=False):
+            member.learn(row, sign, chance, surprise, weight)
+        standardizer.learn(x)
         surprise = (sign > 0) - p
         if t == FIRST_ROWS + 1:
             for member in members[len(experts) :]:

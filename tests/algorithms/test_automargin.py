@@ -14,7 +14,11 @@ from maxmargin import AutoMargin
 from maxmargin.core.loop import learn
 from maxmargin.evaluate import progressive
 from maxmargin.spaces.expert_space import BY_COLUMN, ROOTED
+from maxmargin.spaces.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED
 from maxmargin.training.protocol import state_of
+
+# Their outputs do not depend on the units of columns.
+UNITLESS = [BY_COLUMN, ROOTED, STANDARDIZED, STANDARDIZED_ROOTED]
 
 
 def problem(rows=120, width=4, classes=2, seed=0, density=1.0):
@@ -49,6 +53,39 @@ def test_it_is_the_naive_mixture(density, fit_intercept):
     wanted, shares, _ = mixture(X, 2 * codes - 1, offset=float(fit_intercept))
     np.testing.assert_allclose(odds[:, 0], wanted, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(clf.weights_[0], shares, rtol=1e-7, atol=1e-10)
+
+
+def test_columns_are_centered_while_most_of_their_values_are_not_0():
+    random = np.random.default_rng(5)
+    parts = np.array([[1.0, 0.0, 0.6, 1.0], [0.05, 1.0, 0.3, 1.0]]).repeat([30, 120], axis=0)
+    X = random.normal(loc=100.0, size=parts.shape) * (random.uniform(size=parts.shape) < parts)
+    X[:, 3] = 7.0  # does not vary
+    codes = (X[:, 0] + X[:, 1] + 3.0 * random.normal(size=150) > 100.0).astype(int)
+    wanted, _, _ = mixture(X, 2 * codes - 1)
+    for rows in (X, sparse.csr_matrix(X)):
+        clf = AutoMargin()
+        odds = foretold(clf, rows, codes)
+        np.testing.assert_allclose(odds[:, 0], wanted, rtol=1e-7, atol=1e-8)
+        columns = state_of(clf).model.space.standardized
+        assert sorted(columns.listed[0, : columns.listed_count[0]]) == [1, 2, 3]
+        assert (columns.centers[0, [0, 4]] == 0.0).all()
+        np.testing.assert_allclose(columns.centers[0, 1:4], X[:, 1:].mean(axis=0), rtol=1e-12)
+        spreads = 151 * X[:, 1:].var(axis=0)
+        np.testing.assert_allclose(columns.spreads[0, 1:4], spreads, rtol=1e-12, atol=1e-12)
+
+
+def test_offsets_of_columns_do_not_matter_to_standardized_ones():
+    X, codes = problem(rows=200, seed=6)
+    X += np.abs(X).max(axis=0)
+    ours, theirs = AutoMargin(), AutoMargin()
+    foretold(ours, X, codes)
+    offsets = 2.0 ** np.ceil(np.log2(np.abs(X).max(axis=0)))
+    foretold(theirs, X + 1000.0 * offsets, codes)
+    mine, others = outputs_of_experts(ours, X), outputs_of_experts(theirs, X + 1000.0 * offsets)
+    kinds = state_of(ours).model.spec.mixture
+    free = np.isin(kinds, [STANDARDIZED, STANDARDIZED_ROOTED])
+    np.testing.assert_allclose(mine[..., free], others[..., free], rtol=1e-6, atol=1e-8)
+    assert not np.allclose(mine[..., ~free], others[..., ~free], rtol=0.1)
 
 
 def test_rows_have_weights():
@@ -90,7 +127,7 @@ def test_compiled_and_plain_loops_agree_to_the_bit(monkeypatch):
     compiled = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
     monkeypatch.setattr("maxmargin.models.expert_model.present", _plainly)
     plain = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
-    for name in ("columns", "mixture"):
+    for name in ("columns", "standardized", "mixture"):
         ours = getattr(state_of(compiled).model.space, name)
         theirs = getattr(state_of(plain).model.space, name)
         for one, other in zip(ours, theirs, strict=True):
@@ -102,8 +139,18 @@ def _plainly(rows, targets, order, rule, space, tally, trace):
 
 
 def outputs_of_experts(clf, X):
-    formula = state_of(clf).model.formula(X.shape[1])
-    return np.einsum("nj,cej->nce", X, formula.weights) + formula.intercepts
+    """By the formulas that are exported; axes: row, problem, expert."""
+    direct, scaled = state_of(clf).model.planes(X.shape[1])
+    differences = X - scaled.features.centers
+    squares = np.maximum(scaled.features.spreads + differences**2, 1e-300)
+    z = differences * np.sqrt(scaled.features.counts / squares)
+    return np.concatenate(
+        [
+            np.einsum("nj,cej->nce", each, group.weights) + group.intercepts
+            for each, group in ((X, direct), (z, scaled))
+        ],
+        axis=2,
+    )
 
 
 @given(seed=st.integers(0, 1000), powers=st.lists(st.integers(-20, 20), min_size=4, max_size=4))
@@ -114,8 +161,8 @@ def test_units_of_columns_do_not_matter(seed, powers):
     ours = AutoMargin().partial_fit(X, codes, classes=[0, 1])
     theirs = AutoMargin().partial_fit(X * units, codes, classes=[0, 1])
     mine, others = outputs_of_experts(ours, X), outputs_of_experts(theirs, X * units)
-    free = np.isin(state_of(ours).model.spec.mixture, [BY_COLUMN, ROOTED])
-    assert free.sum() == 11
+    free = np.isin(state_of(ours).model.spec.mixture, UNITLESS)
+    assert free.sum() == 13
     np.testing.assert_allclose(mine[..., free], others[..., free], rtol=1e-9, atol=1e-12)
 
 
@@ -128,7 +175,7 @@ def test_powers_of_ten_change_few_predictions():
     plain, scaled = AutoMargin(), AutoMargin()
     ours, theirs = foretold(plain, X, codes)[:, 0], foretold(scaled, X * units, codes)[:, 0]
     mine, others = outputs_of_experts(plain, X), outputs_of_experts(scaled, X * units)
-    free = np.isin(state_of(plain).model.spec.mixture, [BY_COLUMN, ROOTED])
+    free = np.isin(state_of(plain).model.spec.mixture, UNITLESS)
     same = (mine[..., free] > 0.0) == (others[..., free] > 0.0)
     assert same.mean(axis=(0, 1)).min() >= 0.999
     assert not np.allclose(mine[..., ~free], others[..., ~free])

@@ -30,6 +30,7 @@ from maxmargin.spaces.fourier_space import (
     FIRST_ROWS,
     ON_FEATURES,
 )
+from maxmargin.spaces.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED
 from maxmargin.training.calibration import Sigmoids
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
@@ -103,21 +104,27 @@ def _aggressive(C: float) -> PassiveAggressiveRule:
 # Chosen on one half of the data sets of `benchmarks.arena`; those of one class side by side.
 EXPERTS = (
     Expert("PA-I, C=1, by column", _aggressive(1.0), BY_COLUMN),
-    Expert("PA-I, C=10, by column", _aggressive(10.0), BY_COLUMN),
     Expert("PA-I, C=1, one scale", _aggressive(1.0), BY_ALL),
     Expert("PA-I, C=1, as it is", _aggressive(1.0), AS_IT_IS),
-    Expert("AROW, r=1, by column", AROWRule(1.0), BY_COLUMN),
     Expert("AROW, r=10, by column", AROWRule(10.0), BY_COLUMN),
-    Expert("AROW, r=0.1, one scale", AROWRule(0.1), BY_ALL),
     Expert("AROW, r=1, one scale", AROWRule(1.0), BY_ALL),
-    Expert("logistic, r=0.3, by column", ImplicitLogisticRule(0.3), BY_COLUMN),
-    Expert("logistic, r=1, by column", ImplicitLogisticRule(1.0), BY_COLUMN),
     Expert("logistic, r=3, by column", ImplicitLogisticRule(3.0), BY_COLUMN),
-    Expert("logistic, r=0.3, one scale", ImplicitLogisticRule(0.3), BY_ALL),
     Expert("AdaGrad, hinge, rate=0.1", AdaptiveHingeRule(0.1), ROOTED),
-    Expert("AdaGrad, hinge, rate=1", AdaptiveHingeRule(1.0), ROOTED),
-    Expert("AdaGrad, logistic, rate=0.5", AdaptiveLogisticRule(0.5), ROOTED),
     Expert("AdaGrad, logistic, rate=2", AdaptiveLogisticRule(2.0), ROOTED),
+    Expert("PA-I, C=0.1, standardized", _aggressive(0.1), STANDARDIZED),
+    Expert("PA-I, C=1, standardized", _aggressive(1.0), STANDARDIZED),
+    Expert("AROW, r=1, standardized", AROWRule(1.0), STANDARDIZED),
+    Expert("logistic, r=0.3, standardized", ImplicitLogisticRule(0.3), STANDARDIZED),
+    Expert("logistic, r=1, standardized", ImplicitLogisticRule(1.0), STANDARDIZED),
+    Expert("logistic, r=3, standardized", ImplicitLogisticRule(3.0), STANDARDIZED),
+    Expert(
+        "AdaGrad, logistic, rate=0.5, standardized",
+        AdaptiveLogisticRule(0.5),
+        STANDARDIZED_ROOTED,
+    ),
+    Expert(
+        "AdaGrad, logistic, rate=2, standardized", AdaptiveLogisticRule(2.0), STANDARDIZED_ROOTED
+    ),
 )
 
 
@@ -160,11 +167,13 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         w_e <- (1 - 1 / (t + 1)) w_e + 1 / ((t + 1) N)   and all keep a share, at trial t
 
     The N = 16 experts are passive-aggressive learners, AROW, logistic regression by implicit steps
-    of Newton's method, and AdaGrad, with several parameters each. Most experts divide each column
-    by its largest value so far, so that the units of columns do not matter; others divide all
-    columns by the largest value of all, and one uses columns as they are. The probability ``p_e``
-    of an expert is a sigmoid of its output; the sigmoid is learned as well. All experts read a row
-    in one pass.
+    of Newton's method, and AdaGrad, with several parameters each. Half of them see standardized
+    columns: values less the mean of the column so far, in units of its standard deviation (columns
+    that are 0 in most rows are not centered, so that sparse rows stay sparse). Others divide each
+    column by its largest value so far, or all columns by the largest value of all, and one uses
+    columns as they are. So neither the units nor, for the first half, the offsets of columns
+    matter. The probability ``p_e`` of an expert is a sigmoid of its output; the sigmoid is learned
+    as well. All experts read a row in one pass.
 
     Labels of streams often depend on those before them, which no feature shows. So the argument of
     each sigmoid has one more term, the surprise of the row learned from last (1 if it was of the

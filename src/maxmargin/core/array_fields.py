@@ -436,7 +436,8 @@ def with_width(vectors: np.ndarray, before: int, width: int) -> np.ndarray:
 
     New features are 0, and only zeros may be dropped. A third axis is allowed.
     """
-    wider = aligned_zeros(vectors.shape[0], width + 1, *vectors.shape[2:])
+    shape = vectors.shape[0], width + 1, *vectors.shape[2:]
+    wider = aligned_zeros(*shape) if vectors.dtype == np.float64 else np.zeros(shape, vectors.dtype)
     both = min(before, width)
     wider[:, :both] = vectors[:, :both]
     wider[:, width] = vectors[:, before]

@@ -11,7 +11,17 @@ from scipy import sparse
 from maxmargin.core.experts import LARGEST_ODDS
 from maxmargin.export.graph import Graph
 from maxmargin.kernels.functions import Kernel
-from maxmargin.models.model_formulas import Densities, KernelSums, MixedPlanes, Planes, Votes
+from maxmargin.models.model_formulas import (
+    Densities,
+    ExpertPlanes,
+    KernelSums,
+    MixedPlanes,
+    Planes,
+    Standardization,
+    Votes,
+    Waves,
+)
+from maxmargin.spaces.standardized_columns import SMALLEST_SQUARE
 
 # The logarithm of a density of 0; twice its value is still finite.
 NOTHING = -1e300
@@ -80,19 +90,43 @@ def _of_votes(formula: Votes, graph: Graph, rows: str) -> str:
 
 @outputs.register
 def _of_mixtures(formula: MixedPlanes, graph: Graph, rows: str) -> str:
-    if formula.angles is not None:
-        angles = graph("MatMul", rows, formula.angles)
-        rows = graph("Concat", rows, graph("Cos", angles), graph("Sin", angles), axis=1)
-    problems, experts, features = formula.weights.shape
-    weights = formula.weights.reshape(problems * experts, features)
-    planes = graph("Add", graph("MatMul", rows, weights.T), formula.intercepts.ravel())
-    odds = graph("Add", graph("Mul", planes, formula.slopes.ravel()), formula.offsets.ravel())
+    groups = [_of_experts(group, graph, rows) for group in formula.groups]
+    planes = graph("Concat", *groups, axis=2) if len(groups) > 1 else groups[0]
+    odds = graph("Add", graph("Mul", planes, formula.slopes), formula.offsets)
     chances = graph("Sigmoid", graph("Clip", odds, -LARGEST_ODDS, LARGEST_ODDS))
-    shares = np.zeros((problems * experts, problems))
-    for c in range(problems):
-        shares[c * experts : (c + 1) * experts, c] = formula.shares[c]
-    chance = graph("MatMul", chances, shares)
+    shared = graph("Mul", chances, formula.shares)
+    chance = graph("ReduceSum", shared, np.array([2]), keepdims=0)
     return graph("Log", graph("Div", chance, graph("Sub", 1.0, chance)))
+
+
+def _of_experts(group: ExpertPlanes, graph: Graph, rows: str) -> str:
+    """The outputs of some experts; axes: row, problem, expert."""
+    features = features_of(group.features, graph, rows)
+    problems, experts, count = group.weights.shape
+    products = graph("MatMul", features, group.weights.reshape(problems * experts, count).T)
+    return graph(
+        "Add", graph("Reshape", products, np.array([-1, problems, experts])), group.intercepts
+    )
+
+
+@singledispatch
+def features_of(features: Any, graph: Graph, rows: str) -> str:
+    """The features of rows."""
+    return rows
+
+
+@features_of.register
+def _standardized(features: Standardization, graph: Graph, rows: str) -> str:
+    differences = graph("Sub", rows, features.centers)
+    squares = graph("Add", graph("Mul", differences, differences), features.spreads)
+    squares = graph("Max", squares, SMALLEST_SQUARE)
+    return graph("Mul", differences, graph("Sqrt", graph("Div", features.counts, squares)))
+
+
+@features_of.register
+def _waves(features: Waves, graph: Graph, rows: str) -> str:
+    angles = graph("MatMul", rows, features.angles)
+    return graph("Concat", graph("Cos", angles), graph("Sin", angles), axis=1)
 
 
 @outputs.register

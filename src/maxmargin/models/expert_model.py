@@ -16,10 +16,15 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.models.base import Model, new_tally
 from maxmargin.models.linear_model import Rows, as_rows
-from maxmargin.models.model_formulas import MixedPlanes, Planes
+from maxmargin.models.model_formulas import ExpertPlanes, MixedPlanes, Planes, Standardization
 from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.expert_space import ROOTED, SCALES, ExpertColumns, ExpertSpace
+from maxmargin.spaces.standardized_columns import (
+    STANDARDIZED,
+    STANDARDIZED_ROOTED,
+    StandardizedColumns,
+)
 
 
 @Compiled
@@ -31,17 +36,44 @@ def outputs_of_all(rows, space, found):  # type: ignore[no-untyped-def]
             found[i, c] = space.output(rows, i, c)
 
 
-def new_expert_space(
-    kinds: tuple[str, ...], experts: int, problems: int, width: int
-) -> ExpertSpace:
-    """Linear experts of these kinds at w = 0, and a mixture of so many experts in all."""
-    confident = len(kinds) - kinds.count(ROOTED)
-    sizes = {"problems": problems, "coordinates": width + 1, "linear": len(kinds)}
-    scales = np.zeros(len(kinds), np.int64)
-    scales[:confident] = [SCALES.index(kind) for kind in kinds[:confident]]
-    columns = blank(ExpertColumns, sizes, confident=confident, scales=scales, width=width)
-    sizes["experts"], mixture = experts, new_mixture(problems, experts)
-    return blank(ExpertSpace, sizes, columns=columns, mixture=mixture)
+def new_expert_space(kinds: tuple[str, ...], problems: int, width: int) -> ExpertSpace:
+    """Experts at w = 0, of which those on columns are of these kinds, and a mixture of them."""
+    direct, standardized = parts_of(kinds)
+    sizes = {
+        "problems": problems,
+        "coordinates": width + 1,
+        "linear": len(direct),
+        "standardized": len(standardized),
+        "experts": len(kinds),
+    }
+    confident = len(direct) - direct.count(ROOTED)
+    scales = np.zeros(len(direct), np.int64)
+    scales[:confident] = [SCALES.index(kind) for kind in direct[:confident]]
+    plain = standardized.count(STANDARDIZED)
+    return blank(
+        ExpertSpace,
+        sizes,
+        columns=blank(ExpertColumns, sizes, confident=confident, scales=scales, width=width),
+        standardized=blank(StandardizedColumns, sizes, confident=plain, width=width),
+        mixture=new_mixture(problems, len(kinds)),
+    )
+
+
+def parts_of(kinds: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kinds of experts on columns as they are, and on standardized ones."""
+    standardized = STANDARDIZED, STANDARDIZED_ROOTED
+    direct = tuple(kind for kind in kinds if kind in (*SCALES, ROOTED))
+    return direct, tuple(kind for kind in kinds if kind in standardized)
+
+
+def standardization(columns: StandardizedColumns) -> Standardization:
+    """What makes features of the values of each column."""
+    width, seen = columns.width, float(columns.rows_seen[0])
+    return Standardization(
+        centers=columns.centers[0, :width].copy(),
+        spreads=columns.spreads[0, :width].copy(),
+        counts=np.where(columns.places[0, :width] > 0, seen, columns.counts[0, :width] + 1.0),
+    )
 
 
 class ExpertModel(Model):
@@ -61,7 +93,7 @@ class ExpertModel(Model):
 
     def __init__(self, spec: ModelSpec, problems: int, width: int, tail: Tail) -> None:
         self.spec, self.tail, self.tally, self.unsettled = spec, tail, new_tally(), False
-        self.space = new_expert_space(spec.mixture, len(spec.mixture), problems, width)
+        self.space = new_expert_space(spec.mixture, problems, width)
 
     def linear(self) -> ExpertSpace:
         """The linear experts, with the mixture of all."""
@@ -129,28 +161,43 @@ class ExpertModel(Model):
         return found
 
     def formula(self, features: int) -> MixedPlanes:
-        mixture, columns = self.linear().mixture, self.linear().columns
-        weights = columns.weights[:, : min(features, columns.width)]
+        mixture = self.linear().mixture
         return MixedPlanes(
-            weights=np.swapaxes(weights, 1, 2).copy(),
-            intercepts=self.tail.offset * columns.weights[:, columns.width],
+            groups=self.planes(features),
             slopes=mixture.slopes.copy(),
             offsets=mixture.offsets + mixture.follows * mixture.surprises[:, None],
             shares=mixture.weights.copy(),
         )
 
+    def planes(self, features: int) -> list[ExpertPlanes]:
+        """The outputs of the experts, for rows of so many features."""
+        width, offset, space = self.width(), self.tail.offset, self.linear()
+        bases = (None, space.columns), (standardization(space.standardized), space.standardized)
+        return [
+            ExpertPlanes(
+                basis if basis is None else Standardization(*(each[:features] for each in basis)),
+                np.swapaxes(part.weights[:, : min(features, width)], 1, 2).copy(),
+                offset * part.weights[:, width],
+            )
+            for basis, part in bases
+        ]
+
     def pooled(self) -> Planes:
         """One plane for each problem: the mean of the experts' log-odds, by their weights.
 
         Unlike the log-odds of the mean, which are `outputs`, and without the surprise of the last
-        row: such a plane is for any row.
+        row: such a plane is for any row. Of standardized columns it has ``d sqrt(count / spread)``,
+        to which their features tend with more rows.
         """
-        mixture, columns = self.space.mixture, self.space.columns
+        mixture, (direct, scaled) = self.space.mixture, self.planes(self.width())
+        basis, first = standardization(self.space.standardized), direct.intercepts.shape[1]
         slopes = mixture.weights * mixture.slopes
-        weights = (columns.weights @ slopes[:, :, None])[:, :, 0]
-        offsets = (mixture.weights * mixture.offsets).sum(axis=1)
-        last = self.tail.offset * weights[:, columns.width] + offsets
-        return Planes(weights[:, : columns.width], last)
+        intercepts = np.hstack([direct.intercepts, scaled.intercepts])
+        offsets = (mixture.weights * mixture.offsets + slopes * intercepts).sum(axis=1)
+        weights = np.einsum("ce,cej->cj", slopes[:, :first], direct.weights)
+        units = np.sqrt(basis.counts / np.where(basis.spreads > 0.0, basis.spreads, np.inf))
+        own = units * np.einsum("ce,cej->cj", slopes[:, first:], scaled.weights)
+        return Planes(weights + own, offsets - own @ basis.centers)
 
     def weights(self) -> np.ndarray:
         raise AttributeError(

@@ -14,8 +14,8 @@ from maxmargin.core.loop import present
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.models.base import new_tally
-from maxmargin.models.expert_model import ExpertModel, new_expert_space
-from maxmargin.models.model_formulas import MixedPlanes
+from maxmargin.models.expert_model import ExpertModel, new_expert_space, parts_of
+from maxmargin.models.model_formulas import ExpertPlanes, MixedPlanes, Waves
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.expert_space import ExpertSpace
 from maxmargin.spaces.fourier_space import (
@@ -50,8 +50,8 @@ class FourierModel(ExpertModel):
     ) -> None:
         check_width(width)
         self.spec, self.tail, self.tally, self.unsettled = spec, tail, new_tally(), False
-        kinds, members = parts_of(spec)
-        linear = new_expert_space(kinds, len(spec.mixture), problems, width)
+        members = rules_on_features(spec)
+        linear = new_expert_space(spec.mixture, problems, width)
         sizes = {
             "problems": problems,
             "coordinates": width + 1,
@@ -91,50 +91,55 @@ class FourierModel(ExpertModel):
         super().settle()
 
     def formula(self, features: int) -> MixedPlanes:
-        linear, curves = super().formula(features), self.space.curves
-        width, (problems, experts) = linear.weights.shape[2], linear.shares.shape
-        count, members = curves.angles.size // 2, linear.weights.shape[1]
+        formula, first = super().formula(features), self.space.linear.column_experts()
+        for c in range(self.problems()):
+            if self.space.awake(c) == first:  # the others predict as these do
+                formula.shares[c, first:] = 0.0
+                formula.shares[c] /= formula.shares[c].sum()
+        return formula
+
+    def planes(self, features: int) -> list[ExpertPlanes]:
+        curves, width = self.space.curves, min(features, self.width())
+        count, problems = curves.angles.size // 2, self.problems()
         unit, own_widths = 1.0 / np.sqrt(count), enumerate((BY_RANGES, BY_JOINED_RANGES))
         angles = [
             curves.directions[0, :width, k * count : (k + 1) * count] * (widths[0] / each)
             for k, widths in own_widths
             for each in widths
         ]
-        weights = np.zeros((problems, experts, width + 2 * len(WIDTHS) * count))
-        weights[:, :members, :width] = linear.weights
-        intercepts = np.zeros((problems, experts))
-        intercepts[:, :members] = linear.intercepts
-        shares = linear.shares
-        for c in range(problems):
-            if self.space.awake(c) == members:  # the others predict as these do
-                shares[c, members:] = 0.0
-                shares[c] /= shares[c].sum()
-        # Axes: problem, width, component (of pairs), rule.
+        # Axes: problem, width, component (of pairs), part (cosine or sine), rule.
         own = unit * curves.weights.reshape(problems, len(WIDTHS), count, 2, -1)
+        rules = own.shape[-1]
+        weights = np.zeros((problems, rules, len(WIDTHS), 2, len(WIDTHS), count))
         for w in range(len(WIDTHS)):
-            for part in range(2):  # cosines, sines
-                start = width + (part * len(WIDTHS) + w) * count
-                which = slice(members + w, None, len(WIDTHS))
-                weights[:, which, start : start + count] = own[:, w, :, part].swapaxes(1, 2)
-        return linear._replace(weights=weights, intercepts=intercepts, angles=np.hstack(angles))
+            weights[:, :, w, :, w] = own[:, w].transpose(0, 3, 2, 1)
+        experts = rules * len(WIDTHS)
+        curved = ExpertPlanes(
+            Waves(np.hstack(angles)),
+            weights.reshape(problems, experts, -1),
+            np.zeros((problems, experts)),
+        )
+        return [*super().planes(features), curved]
 
 
-def parts_of(spec: ModelSpec) -> tuple[tuple[str, ...], int]:
-    """The kinds of the linear experts, and the number of rules on the features of one width."""
-    kinds = tuple(kind for kind in spec.mixture if kind != ON_FEATURES)
-    return kinds, (len(spec.mixture) - len(kinds)) // len(WIDTHS)
+def rules_on_features(spec: ModelSpec) -> int:
+    """The number of rules on the features of one width."""
+    return spec.mixture.count(ON_FEATURES) // len(WIDTHS)
 
 
 def shapes_of_weights(spec: ModelSpec, problems: int, width: int) -> dict[str, tuple[int, ...]]:
     """The shapes of the largest arrays of a mixture, by their names in files."""
-    kinds, members = parts_of(spec)
-    of_columns = problems, width + 1, len(kinds)
-    if not members:
-        return {"space.columns.weights": of_columns}
-    return {
-        "space.linear.columns.weights": of_columns,
-        "space.curves.weights": (problems * len(WIDTHS), spec.n_components, members),
+    direct, standardized = map(len, parts_of(spec.mixture))
+    rules = rules_on_features(spec)
+    place = "space.linear" if rules else "space"
+    shapes: dict[str, tuple[int, ...]] = {
+        f"{place}.columns.weights": (problems, width + 1, direct),
+        f"{place}.standardized.weights": (problems, width + 1, standardized),
     }
+    if rules:
+        curved = problems * len(WIDTHS), spec.n_components, rules
+        shapes["space.curves.weights"] = curved
+    return shapes
 
 
 def check_width(width: int) -> None:

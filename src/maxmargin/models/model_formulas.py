@@ -39,21 +39,40 @@ class Votes(NamedTuple):
     classes: int  # number of problems whose classes can be predicted; 2 for a single problem
 
 
+class Standardization(NamedTuple):
+    """The features ``d sqrt(counts / (spreads + d**2))`` for ``d = x - centers``."""
+
+    centers: np.ndarray  # (features,), as are the others
+    spreads: np.ndarray
+    counts: np.ndarray
+
+
+class Waves(NamedTuple):
+    """The features ``cos(x.angles)`` and then ``sin(x.angles)``."""
+
+    angles: np.ndarray  # (features of the row, angles)
+
+
+class ExpertPlanes(NamedTuple):
+    """The outputs ``w.z + b`` of some experts, on the features z of a row."""
+
+    features: None | Standardization | Waves  # None: the row itself
+    weights: np.ndarray  # (problems, experts, features)
+    intercepts: np.ndarray  # (problems, experts)
+
+
 class MixedPlanes(NamedTuple):
     """The log-odds of a mixture of experts, for each problem.
 
     They are the log-odds of ``sum_e share_e p_e`` for ``p_e = sigmoid(slope_e f_e + offset_e)``,
-    with outputs ``f_e = w_e.x + b_e`` and the argument clipped to between -`LARGEST_ODDS` and
-    `LARGEST_ODDS` of `maxmargin.core.experts`. With ``angles``, the features ``cos(x.angles)`` and
-    then ``sin(x.angles)`` are appended to the row.
+    with the outputs ``f_e`` of all groups, one after another, and the argument clipped to between
+    -`LARGEST_ODDS` and `LARGEST_ODDS` of `maxmargin.core.experts`.
     """
 
-    weights: np.ndarray  # (problems, experts, features)
-    intercepts: np.ndarray  # (problems, experts), as are the next three
-    slopes: np.ndarray
+    groups: Sequence[ExpertPlanes]
+    slopes: np.ndarray  # (problems, experts), as are the next two
     offsets: np.ndarray
     shares: np.ndarray
-    angles: np.ndarray | None = None  # (features of the row, angles)
 
 
 class Densities(NamedTuple):

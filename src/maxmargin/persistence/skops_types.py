@@ -32,6 +32,7 @@ _PARTS = {
         power.PowerBuffer problem_scalars.Scalars budget_space.SharedSlots budget_space.Slots
         certificate_vectors.Witness diagonal_space.DiagonalSpace diagonal_space.Confidence
         diagonal_space.AdaptiveRates diagonal_space.Leader
+        standardized_columns.StandardizedColumns
     """,
     "streams": "recipe.Recipe",
     "training": "calibration.Maps prediction_sets.SetTracker state.State types.Features",

@@ -1,6 +1,7 @@
 """Many linear experts that read each row once, and the mixture of their probabilities.
 
-The weights of all experts for one column lie side by side, so that one look at a value of a row
+Some see columns as they are, others see them standardized (`spaces.standardized_columns`). The
+weights of all experts for one column lie side by side, so that one look at a value of a row
 serves all of them. An expert's weights move along ``Sigma x`` for a diagonal matrix Sigma of its
 own, one of four kinds, in terms of the peak ``s_j`` of the column (its largest absolute value in
 the rows learned from, the present one included) or of the peak s of all columns:
@@ -29,10 +30,10 @@ from maxmargin.core.experts import Mixture
 from maxmargin.core.loop import AnyRow
 from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.core.rule import Trial
+from maxmargin.spaces.standardized_columns import DELTA, StandardizedColumns
 
 # A column of smaller values is measured by this, so that the squares of peaks are numbers.
 SMALLEST_PEAK = 1e-50
-DELTA = 0.1
 # The kinds of Sigma.
 BY_COLUMN, BY_ALL, AS_IT_IS, ROOTED = "by column", "by all", "as it is", "rooted"
 SCALES = (BY_COLUMN, BY_ALL, AS_IT_IS)
@@ -172,6 +173,7 @@ class ExpertSpace(NamedTuple):
     Attributes
     ----------
     columns : ExpertColumns
+    standardized : StandardizedColumns
     mixture : Mixture
     updates_made : of each problem
     outputs, chances : of the experts, for the row that was predicted last
@@ -181,6 +183,7 @@ class ExpertSpace(NamedTuple):
     """
 
     columns: Annotated[ExpertColumns, Saved()]
+    standardized: Annotated[StandardizedColumns, Saved()]
     mixture: Annotated[Mixture, Saved()]
     updates_made: Annotated[np.ndarray, Array("problems", dtype=np.int64)]
     outputs: Scratch
@@ -197,6 +200,14 @@ class ExpertSpace(NamedTuple):
     def updates(self, c):
         return self.updates_made[c]
 
+    def direct_experts(self):
+        """How many experts take columns as they are, and come first."""
+        return self.columns.weights.shape[2]
+
+    def column_experts(self):
+        """How many experts there are on columns, standardized or not; others come behind them."""
+        return self.direct_experts() + self.standardized.weights.shape[2]
+
     def norm2(self, c):
         return 0.0
 
@@ -209,20 +220,27 @@ class ExpertSpace(NamedTuple):
 
     def output(self, rows, i, c):
         """The log-odds of the positive class of problem ``c``."""
-        self.columns.predict_row(rows, i, c, self.outputs)
+        self.predict_linear(rows, i, c)
         return self.mixture.log_odds_of(c, self.outputs, self.chances, self.outputs.size)
+
+    def predict_linear(self, rows, i, c):
+        """Compute the outputs of the experts on columns."""
+        self.columns.predict_row(rows, i, c, self.outputs)
+        self.standardized.read_standardized(rows, i)
+        self.standardized.predict_standardized(rows, i, c, self.outputs, self.direct_experts())
 
     def aim(self, rows, i, c, y, f, xx):
         """Measure the row for each expert, in peaks that include it; it is always learned from."""
-        if self.columns.measure_row(rows, i, c, self.lengths):
+        has_new_peak = self.columns.measure_row(rows, i, c, self.lengths)
+        for e in range(self.outputs.size):
+            self.leads[e] = self.outputs[e]
+        if has_new_peak:
             self.columns.take_in_row(rows, i, c)
             self.columns.measure_row(rows, i, c, self.lengths)
             self.columns.predict_row(rows, i, c, self.leads)
-            for e in range(self.outputs.size):
-                self.leads[e] *= y
-        else:
-            for e in range(self.outputs.size):
-                self.leads[e] = y * self.outputs[e]
+        for e in range(self.outputs.size):
+            self.leads[e] *= y
+        self.standardized.measure_standardized(rows, i, c, self.lengths, self.direct_experts())
         self.label_sign[0] = y
         return y * f, 1.0
 
@@ -243,7 +261,11 @@ class ExpertSpace(NamedTuple):
     def move(self, rows, i, c, y, keep, step, margin, along2, trials):
         for e in range(self.steps.size):
             self.steps[e] *= y
-        self.columns.push_all_experts(rows, i, c, self.steps, self.precision_gains)
+        steps, gains, standardized = self.steps, self.precision_gains, self.standardized
+        self.columns.push_all_experts(rows, i, c, steps, gains)
+        standardized.push_standardized(rows, i, c, steps, gains, self.direct_experts())
+        if c == self.problems() - 1:
+            standardized.learn_statistics(rows, i)
         self.updates_made[c] += 1
         return False
 
@@ -252,6 +274,7 @@ class ExpertSpace(NamedTuple):
         return False
 
 
+bridge("direct_experts", "column_experts", "predict_linear")
 bridge("add_products", "predict_row", "add_lengths", "measure_row")
 bridge("confident_part", "rooted_part", "push_experts", "push_all_experts", "ask_experts")
 bridge("take_in_row", "widen_experts", inline=False)

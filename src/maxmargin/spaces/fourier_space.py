@@ -223,24 +223,21 @@ class FourierSpace(NamedTuple):
     def output(self, rows, i, c):
         """The log-odds of the positive class of problem ``c``."""
         linear, curves = self.linear, self.curves
-        linear.columns.predict_row(rows, i, c, linear.outputs)
+        linear.predict_linear(rows, i, c)
         curves.read_features(rows, i)
-        curves.predict_features(c, linear.outputs, linear.columns.weights.shape[2])
+        curves.predict_features(c, linear.outputs, linear.column_experts())
         return linear.mixture.log_odds_of(c, linear.outputs, linear.chances, self.awake(c))
 
     def awake(self, c):
         """How many experts can predict: all, once those on features have learned the first rows."""
         if self.curves.medians[0] > 0.0 and self.curves.pending[c] == 0:
             return self.linear.outputs.size
-        return self.linear.columns.weights.shape[2]
+        return self.linear.column_experts()
 
     def aim(self, rows, i, c, y, f, xx):
         """The same as of linear experts; the features of the row are those just computed."""
-        linear, first = self.linear, self.linear.columns.weights.shape[2]
-        lead = linear.aim(rows, i, c, y, f, xx)
-        for e in range(first, linear.leads.size):
-            linear.leads[e] = y * linear.outputs[e]
-        self.curves.measure_features(c, linear.lengths, first)
+        lead = self.linear.aim(rows, i, c, y, f, xx)
+        self.curves.measure_features(c, self.linear.lengths, self.linear.column_experts())
         return lead
 
     def decide(self, rule, trial, c):
@@ -256,7 +253,7 @@ class FourierSpace(NamedTuple):
 
         Each row is predicted before it is learned from, so that sigmoids learn as well.
         """
-        linear, curves, first = self.linear, self.curves, self.linear.columns.weights.shape[2]
+        linear, curves, first = self.linear, self.curves, self.linear.column_experts()
         for k in range(curves.angles.size):
             curves.present_angles[k] = curves.angles[k]
         for i in range(FIRST_ROWS):
@@ -291,8 +288,8 @@ class FourierSpace(NamedTuple):
         linear = self.linear
         linear.move(rows, i, c, y, keep, step, margin, along2, trials)
         if self.curves.medians[0] > 0.0:
-            first = linear.columns.weights.shape[2]
-            self.curves.push_features(c, linear.steps, linear.precision_gains, first)
+            steps, gains = linear.steps, linear.precision_gains
+            self.curves.push_features(c, steps, gains, linear.column_experts())
             return False
         return c == self.problems() - 1 and self.curves.keep_row(rows, i)
 

@@ -1,0 +1,222 @@
+"""Standardized columns, and experts on them.
+
+What says much about a row is often a small difference between large values: of prices, years, or
+positions. So each value is taken relative to a center, in units of a deviation from it. After n
+rows::
+
+    d_j = x_j - center_j
+    z_j = d_j sqrt(n / (spread_j + d_j**2))
+
+where the center is the mean of the column and ``spread_j`` is (n + 1) / n times the sum of the
+squares of its deviations. So z_j is x_j less the mean, in units of the standard deviation, where
+both include x_j itself, and at most sqrt(n), however far away a row is from those before it.
+
+Only columns that are not 0 in most rows are centered, which leaves sparse rows sparse: the rows
+have at least a quarter as many values, on average, as there are centered columns. All others are in
+units of the root mean square of their values, that is of the k values other than 0 so far and the
+present one, with the sum of the squares of those before in place of the spread::
+
+    z_j = x_j sqrt((k + 1) / (spread_j + x_j**2))
+
+Without an intercept no column is centered.
+
+The experts are of two kinds, in terms of the matrices Sigma of `spaces.expert_space` and with the
+features z in place of the row: STANDARDIZED with ``1 / (1 + G_j)``, and STANDARDIZED_ROOTED, which
+come last, with ``1 / sqrt(DELTA + G_j)``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.array_fields import Array, Buffer, Follows
+from maxmargin.core.expert_lines import add_line, push_confident, push_rooted
+from maxmargin.core.numba_backend import bridge
+
+STANDARDIZED, STANDARDIZED_ROOTED = "standardized", "standardized, rooted"
+DELTA = 0.1
+# So that the square of a tiny difference is no denominator of 0.
+SMALLEST_SQUARE = 1e-300
+# A column is centered once it is not 0 in a half of the rows, until it is 0 in three quarters.
+ENTERS_AT, LEAVES_AT = 2, 4
+
+OfExperts = Annotated[np.ndarray, Array("problems", "coordinates", "standardized", finite=True)]
+OfColumns = Annotated[np.ndarray, Array(1, "coordinates", finite=True)]
+NotNegative = Annotated[np.ndarray, Array(1, "coordinates", at_least=0.0, finite=True)]
+Members = Annotated[np.ndarray, Buffer("standardized")]
+
+
+class StandardizedColumns(NamedTuple):
+    """Statistics of columns, and the weights and variances of experts on standardized ones.
+
+    Statistics are of all rows learned from, and the same for all problems. They follow a row once
+    all problems have learned from it.
+
+    Attributes
+    ----------
+    confident : how many experts are not `STANDARDIZED_ROOTED`
+    width : number of features
+    weights, variances : w and the diagonal of Sigma; 0 for columns that never had a value
+    rows_seen : n
+    counts, means, squares : of the values of a column other than 0: how many there are, their mean,
+        and the sum of their squared differences from it
+    centers, spreads : of each column
+    listed : the columns that are centered, ``listed_count`` of them
+    places : where a column is among these, counted from 1; 0 of one that is not centered
+    features : z of the row that was read last, of centered columns in the order of ``listed``
+    sums, steps, gains : of the experts
+    """
+
+    confident: int
+    width: Annotated[int, Follows("coordinates")]
+    weights: OfExperts
+    variances: Annotated[
+        np.ndarray, Array("problems", "coordinates", "standardized", at_least=0.0, finite=True)
+    ]
+    rows_seen: Annotated[np.ndarray, Array(1, dtype=np.int64)]
+    counts: NotNegative
+    means: OfColumns
+    squares: NotNegative
+    centers: OfColumns
+    spreads: NotNegative
+    listed: Annotated[np.ndarray, Array(1, "coordinates", dtype=np.int64, below="coordinates")]
+    places: Annotated[np.ndarray, Array(1, "coordinates", dtype=np.int64, below="coordinates")]
+    listed_count: Annotated[np.ndarray, Array(1, dtype=np.int64, below="coordinates")]
+    features: Annotated[np.ndarray, Buffer("coordinates")]
+    sums: Members
+    steps: Members
+    gains: Members
+
+    def feature_of(self, j, x, count):
+        """z of a value, of which ``count`` is n or k + 1."""
+        difference = x - self.centers[0, j]
+        square = max(self.spreads[0, j] + difference * difference, SMALLEST_SQUARE)
+        return difference * math.sqrt(count / square)
+
+    def plain_feature(self, j, x):
+        """z of a value of a column that is not centered."""
+        return self.feature_of(j, x, self.counts[0, j] + 1.0)
+
+    def plain_entries(self, rows, i):
+        """How many entries of row ``i`` may be in columns that are not centered."""
+        return rows.own_entries(i) if self.listed_count[0] < self.width else 0
+
+    def read_standardized(self, rows, i):
+        """Compute the features of row ``i`` in centered columns."""
+        for n in range(self.listed_count[0]):
+            self.features[n] = 0.0
+        for k in range(rows.own_entries(i)):
+            j, x = rows.own_entry(i, k)
+            if self.places[0, j] > 0:
+                self.features[self.places[0, j] - 1] = x
+        seen = float(self.rows_seen[0])
+        for n in range(self.listed_count[0]):
+            self.features[n] = self.feature_of(self.listed[0, n], self.features[n], seen)
+
+    def predict_standardized(self, rows, i, c, outputs, first):
+        """Put the outputs of the experts of problem ``c`` into ``outputs``, from ``first`` on."""
+        for e in range(self.sums.size):
+            self.sums[e] = 0.0
+        for n in range(self.listed_count[0]):
+            add_line(self.weights, c, self.listed[0, n], self.features[n], self.sums)
+        for k in range(self.plain_entries(rows, i)):
+            j, x = rows.own_entry(i, k)
+            if x != 0.0 and self.places[0, j] == 0:
+                add_line(self.weights, c, j, self.plain_feature(j, x), self.sums)
+        add_line(self.weights, c, self.width, rows.tail.offset, self.sums)
+        for e in range(self.sums.size):
+            outputs[first + e] = self.sums[e]
+
+    def measure_standardized(self, rows, i, c, lengths, first):
+        """Put ``z' Sigma z`` of each expert into ``lengths``."""
+        for e in range(self.sums.size):
+            self.sums[e] = 0.0
+        for n in range(self.listed_count[0]):
+            self.add_length(c, self.listed[0, n], self.features[n])
+        for k in range(self.plain_entries(rows, i)):
+            j, x = rows.own_entry(i, k)
+            if x != 0.0 and self.places[0, j] == 0:
+                self.add_length(c, j, self.plain_feature(j, x))
+        self.add_length(c, self.width, rows.tail.offset)
+        for e in range(self.sums.size):
+            lengths[first + e] = self.sums[e]
+
+    def add_length(self, c, j, z):
+        if z != 0.0:
+            if self.variances[c, j, 0] == 0.0:
+                for e in range(self.sums.size):
+                    is_rooted = e >= self.confident
+                    self.variances[c, j, e] = 1.0 / math.sqrt(DELTA) if is_rooted else 1.0
+            add_line(self.variances, c, j, z * z, self.sums)
+
+    def push_standardized(self, rows, i, c, steps, gains, first):
+        """Let the experts step along ``Sigma z``, and Sigma follow the gains."""
+        for e in range(self.sums.size):
+            self.steps[e], self.gains[e] = steps[first + e], gains[first + e]
+        for n in range(self.listed_count[0]):
+            self.push_line(c, self.listed[0, n], self.features[n])
+        for k in range(self.plain_entries(rows, i)):
+            j, x = rows.own_entry(i, k)
+            if x != 0.0 and self.places[0, j] == 0:
+                self.push_line(c, j, self.plain_feature(j, x))
+        self.push_line(c, self.width, rows.tail.offset)
+
+    def push_line(self, c, j, z):
+        if z != 0.0:
+            weights, variances, stop = self.weights, self.variances, self.confident
+            push_confident(weights, variances, c, j, stop, z, self.steps, self.gains)
+            push_rooted(weights, variances, c, j, stop, z, 1.0, self.steps, self.gains)
+
+    def learn_statistics(self, rows, i):
+        """Let centers and spreads follow row ``i``."""
+        self.rows_seen[0] += 1
+        seen = float(self.rows_seen[0])
+        for k in range(rows.own_entries(i)):
+            j, x = rows.own_entry(i, k)
+            if x != 0.0:
+                self.counts[0, j] += 1.0
+                difference = x - self.means[0, j]
+                self.means[0, j] += difference / self.counts[0, j]
+                self.squares[0, j] += difference * (x - self.means[0, j])
+                if self.places[0, j] == 0:
+                    is_frequent = ENTERS_AT * self.counts[0, j] >= seen
+                    if is_frequent and rows.tail.offset > 0.0 and self.has_place():
+                        self.listed[0, self.listed_count[0]] = j
+                        self.listed_count[0] += 1
+                        self.places[0, j] = self.listed_count[0]
+                    else:
+                        self.spread_from_0(j)
+        n, inverse = 0, 1.0 / seen
+        while n < self.listed_count[0]:
+            j = self.listed[0, n]
+            count, mean = self.counts[0, j], self.means[0, j]
+            if LEAVES_AT * count < seen:
+                self.listed_count[0] -= 1
+                last = self.listed[0, self.listed_count[0]]
+                self.listed[0, n], self.places[0, last] = last, n + 1
+                self.places[0, j] = 0
+                self.spread_from_0(j)
+            else:
+                part = count * inverse
+                self.centers[0, j] = mean * part
+                zeros = mean * mean * count * (1.0 - part)
+                self.spreads[0, j] = (self.squares[0, j] + zeros) * ((seen + 1.0) * inverse)
+                n += 1
+
+    def has_place(self):
+        """Is there one for a further column? There always is, unless a file was made by hand."""
+        return self.listed_count[0] < self.width
+
+    def spread_from_0(self, j):
+        """The center and the spread of a column that is not centered."""
+        mean = self.means[0, j]
+        self.centers[0, j] = 0.0
+        self.spreads[0, j] = self.squares[0, j] + mean * mean * self.counts[0, j]
+
+
+bridge("feature_of", "plain_feature", "plain_entries", "add_length", "push_line", "has_place")
+bridge("read_standardized", "predict_standardized", "measure_standardized", "push_standardized")
+bridge("learn_statistics", "spread_from_0", inline=False)
