@@ -68,11 +68,15 @@ def parts_of(kinds: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def standardization(columns: StandardizedColumns) -> Standardization:
     """What makes features of the values of each column."""
-    width, seen = columns.width, float(columns.rows_seen[0])
+    seen, which = float(columns.rows_seen[0]), slice(columns.width)
+    counts, means, squares = columns.counts[0], columns.means[0], columns.squares[0]
+    is_centered, inverse = columns.centered[0] > 0.0, 1.0 / max(seen, 1.0)
+    zeros = np.where(is_centered, (seen - counts) * inverse, 1.0)
+    spreads = squares + means**2 * counts * zeros
     return Standardization(
-        centers=columns.centers[0, :width].copy(),
-        spreads=columns.spreads[0, :width].copy(),
-        counts=np.where(columns.places[0, :width] > 0, seen, columns.counts[0, :width] + 1.0),
+        centers=np.where(is_centered, means * counts * inverse, 0.0)[which],
+        spreads=np.where(is_centered, spreads * (1.0 + inverse), spreads)[which],
+        counts=np.where(is_centered, seen, counts + 1.0)[which],
     )
 
 

@@ -226,7 +226,7 @@ class ExpertSpace(NamedTuple):
     def predict_linear(self, rows, i, c):
         """Compute the outputs of the experts on columns."""
         self.columns.predict_row(rows, i, c, self.outputs)
-        self.standardized.read_standardized(rows, i)
+        self.standardized.read_row(rows, i, c)
         self.standardized.predict_standardized(rows, i, c, self.outputs, self.direct_experts())
 
     def aim(self, rows, i, c, y, f, xx):

@@ -32,7 +32,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.array_fields import Array, Buffer, Follows
+from maxmargin.core.array_fields import LARGEST_COUNT, Array, Buffer, Follows
 from maxmargin.core.expert_lines import add_line, push_confident, push_rooted
 from maxmargin.core.numba_backend import bridge
 
@@ -63,10 +63,11 @@ class StandardizedColumns(NamedTuple):
     rows_seen : n
     counts, means, squares : of the values of a column other than 0: how many there are, their mean,
         and the sum of their squared differences from it
-    centers, spreads : of each column
-    listed : the columns that are centered, ``listed_count`` of them
-    places : where a column is among these, counted from 1; 0 of one that is not centered
-    features : z of the row that was read last, of centered columns in the order of ``listed``
+    centered : 1 for columns that are
+    listed : these columns, ``listed_count`` of them
+    values : scratch by column, all 0
+    row_columns, row_features : columns and z of the row that was read last, ``row_size`` of them
+    last_problem : the problem for which that row was needed last
     sums, steps, gains : of the experts
     """
 
@@ -80,52 +81,58 @@ class StandardizedColumns(NamedTuple):
     counts: NotNegative
     means: OfColumns
     squares: NotNegative
-    centers: OfColumns
-    spreads: NotNegative
+    centered: NotNegative
     listed: Annotated[np.ndarray, Array(1, "coordinates", dtype=np.int64, below="coordinates")]
-    places: Annotated[np.ndarray, Array(1, "coordinates", dtype=np.int64, below="coordinates")]
     listed_count: Annotated[np.ndarray, Array(1, dtype=np.int64, below="coordinates")]
-    features: Annotated[np.ndarray, Buffer("coordinates")]
+    values: Annotated[np.ndarray, Buffer("coordinates")]
+    row_columns: Annotated[np.ndarray, Buffer("coordinates * 2", dtype=np.int64)]
+    row_features: Annotated[np.ndarray, Buffer("coordinates * 2")]
+    row_size: Annotated[np.ndarray, Buffer(1, dtype=np.int64)]
+    last_problem: Annotated[np.ndarray, Buffer(1, dtype=np.int64, fill=LARGEST_COUNT)]
     sums: Members
     steps: Members
     gains: Members
 
-    def feature_of(self, j, x, count):
-        """z of a value, of which ``count`` is n or k + 1."""
-        difference = x - self.centers[0, j]
-        square = max(self.spreads[0, j] + difference * difference, SMALLEST_SQUARE)
-        return difference * math.sqrt(count / square)
+    def read_row(self, rows, i, c):
+        """Compute the features of row ``i``, unless an earlier problem asked for them.
 
-    def plain_feature(self, j, x):
-        """z of a value of a column that is not centered."""
-        return self.feature_of(j, x, self.counts[0, j] + 1.0)
-
-    def plain_entries(self, rows, i):
-        """How many entries of row ``i`` may be in columns that are not centered."""
-        return rows.own_entries(i) if self.listed_count[0] < self.width else 0
-
-    def read_standardized(self, rows, i):
-        """Compute the features of row ``i`` in centered columns."""
-        for n in range(self.listed_count[0]):
-            self.features[n] = 0.0
+        Problems take turns in ascending order.
+        """
+        is_new = c <= self.last_problem[0]
+        self.last_problem[0] = c
+        if not is_new:
+            return
+        size, seen = 0, float(self.rows_seen[0])
         for k in range(rows.own_entries(i)):
             j, x = rows.own_entry(i, k)
-            if self.places[0, j] > 0:
-                self.features[self.places[0, j] - 1] = x
-        seen = float(self.rows_seen[0])
+            if self.centered[0, j] > 0.0:
+                self.values[j] = x
+            elif x != 0.0:
+                count, mean = self.counts[0, j], self.means[0, j]
+                square = self.squares[0, j] + mean * mean * count + x * x
+                self.row_columns[size] = j
+                self.row_features[size] = x * math.sqrt((count + 1.0) / max(square, SMALLEST_SQUARE))
+                size += 1
+        inverse = 1.0 / max(seen, 1.0)
         for n in range(self.listed_count[0]):
-            self.features[n] = self.feature_of(self.listed[0, n], self.features[n], seen)
+            j = self.listed[0, n]
+            count, mean = self.counts[0, j], self.means[0, j]
+            total = mean * count
+            spread = self.squares[0, j] + mean * total * ((seen - count) * inverse)
+            difference = self.values[j] - total * inverse
+            square = spread * (1.0 + inverse) + difference * difference
+            self.values[j] = 0.0
+            self.row_columns[size] = j
+            self.row_features[size] = difference * math.sqrt(seen / max(square, SMALLEST_SQUARE))
+            size += 1
+        self.row_size[0] = size
 
     def predict_standardized(self, rows, i, c, outputs, first):
         """Put the outputs of the experts of problem ``c`` into ``outputs``, from ``first`` on."""
         for e in range(self.sums.size):
             self.sums[e] = 0.0
-        for n in range(self.listed_count[0]):
-            add_line(self.weights, c, self.listed[0, n], self.features[n], self.sums)
-        for k in range(self.plain_entries(rows, i)):
-            j, x = rows.own_entry(i, k)
-            if x != 0.0 and self.places[0, j] == 0:
-                add_line(self.weights, c, j, self.plain_feature(j, x), self.sums)
+        for n in range(self.row_size[0]):
+            add_line(self.weights, c, self.row_columns[n], self.row_features[n], self.sums)
         add_line(self.weights, c, self.width, rows.tail.offset, self.sums)
         for e in range(self.sums.size):
             outputs[first + e] = self.sums[e]
@@ -134,12 +141,8 @@ class StandardizedColumns(NamedTuple):
         """Put ``z' Sigma z`` of each expert into ``lengths``."""
         for e in range(self.sums.size):
             self.sums[e] = 0.0
-        for n in range(self.listed_count[0]):
-            self.add_length(c, self.listed[0, n], self.features[n])
-        for k in range(self.plain_entries(rows, i)):
-            j, x = rows.own_entry(i, k)
-            if x != 0.0 and self.places[0, j] == 0:
-                self.add_length(c, j, self.plain_feature(j, x))
+        for n in range(self.row_size[0]):
+            self.add_length(c, self.row_columns[n], self.row_features[n])
         self.add_length(c, self.width, rows.tail.offset)
         for e in range(self.sums.size):
             lengths[first + e] = self.sums[e]
@@ -156,12 +159,8 @@ class StandardizedColumns(NamedTuple):
         """Let the experts step along ``Sigma z``, and Sigma follow the gains."""
         for e in range(self.sums.size):
             self.steps[e], self.gains[e] = steps[first + e], gains[first + e]
-        for n in range(self.listed_count[0]):
-            self.push_line(c, self.listed[0, n], self.features[n])
-        for k in range(self.plain_entries(rows, i)):
-            j, x = rows.own_entry(i, k)
-            if x != 0.0 and self.places[0, j] == 0:
-                self.push_line(c, j, self.plain_feature(j, x))
+        for n in range(self.row_size[0]):
+            self.push_line(c, self.row_columns[n], self.row_features[n])
         self.push_line(c, self.width, rows.tail.offset)
 
     def push_line(self, c, j, z):
@@ -171,7 +170,7 @@ class StandardizedColumns(NamedTuple):
             push_rooted(weights, variances, c, j, stop, z, 1.0, self.steps, self.gains)
 
     def learn_statistics(self, rows, i):
-        """Let centers and spreads follow row ``i``."""
+        """Let the statistics follow row ``i``."""
         self.rows_seen[0] += 1
         seen = float(self.rows_seen[0])
         for k in range(rows.own_entries(i)):
@@ -181,42 +180,27 @@ class StandardizedColumns(NamedTuple):
                 difference = x - self.means[0, j]
                 self.means[0, j] += difference / self.counts[0, j]
                 self.squares[0, j] += difference * (x - self.means[0, j])
-                if self.places[0, j] == 0:
-                    is_frequent = ENTERS_AT * self.counts[0, j] >= seen
-                    if is_frequent and rows.tail.offset > 0.0 and self.has_place():
-                        self.listed[0, self.listed_count[0]] = j
-                        self.listed_count[0] += 1
-                        self.places[0, j] = self.listed_count[0]
-                    else:
-                        self.spread_from_0(j)
-        n, inverse = 0, 1.0 / seen
+                is_frequent = ENTERS_AT * self.counts[0, j] >= seen
+                if is_frequent and self.centered[0, j] == 0.0 and rows.tail.offset > 0.0:
+                    self.center(j)
+        n = 0
         while n < self.listed_count[0]:
             j = self.listed[0, n]
-            count, mean = self.counts[0, j], self.means[0, j]
-            if LEAVES_AT * count < seen:
+            if LEAVES_AT * self.counts[0, j] < seen:
                 self.listed_count[0] -= 1
-                last = self.listed[0, self.listed_count[0]]
-                self.listed[0, n], self.places[0, last] = last, n + 1
-                self.places[0, j] = 0
-                self.spread_from_0(j)
+                self.listed[0, n] = self.listed[0, self.listed_count[0]]
+                self.centered[0, j] = 0.0
             else:
-                part = count * inverse
-                self.centers[0, j] = mean * part
-                zeros = mean * mean * count * (1.0 - part)
-                self.spreads[0, j] = (self.squares[0, j] + zeros) * ((seen + 1.0) * inverse)
                 n += 1
 
-    def has_place(self):
-        """Is there one for a further column? There always is, unless a file was made by hand."""
-        return self.listed_count[0] < self.width
-
-    def spread_from_0(self, j):
-        """The center and the spread of a column that is not centered."""
-        mean = self.means[0, j]
-        self.centers[0, j] = 0.0
-        self.spreads[0, j] = self.squares[0, j] + mean * mean * self.counts[0, j]
+    def center(self, j):
+        """Center a column from now on. The list has a place for it, but in a file made by hand."""
+        if self.listed_count[0] < self.width:
+            self.listed[0, self.listed_count[0]] = j
+            self.listed_count[0] += 1
+            self.centered[0, j] = 1.0
 
 
-bridge("feature_of", "plain_feature", "plain_entries", "add_length", "push_line", "has_place")
-bridge("read_standardized", "predict_standardized", "measure_standardized", "push_standardized")
-bridge("learn_statistics", "spread_from_0", inline=False)
+bridge("add_length", "push_line", "center")
+bridge("read_row", "predict_standardized", "measure_standardized", "push_standardized")
+bridge("learn_statistics", inline=False)

@@ -266,9 +266,9 @@ _prefetch, _prefetch_soon = _prefetcher(level=2), _prefetcher(level=1)
 
 
 class _Experts:
-    """Numbers of experts side by side, four at a time, and one at a time at the end."""
+    """Numbers of experts side by side, four at a time, and then two and one."""
 
-    WIDTH, I32, DOUBLE = 4, ir.IntType(32), ir.DoubleType()
+    WIDTHS, I32, DOUBLE = (4, 2, 1), ir.IntType(32), ir.DoubleType()
 
     def __init__(self, context: Any, builder: Any) -> None:
         self.context, self.builder = context, builder
@@ -299,11 +299,12 @@ class _Experts:
     def each(self, first: Any, stop: Any, body: Any) -> None:
         """Call ``body(at, width)`` for all experts."""
         builder, intp = self.builder, self.intp
-        whole = builder.and_(builder.sub(stop, first), intp(-self.WIDTH))
-        middle = builder.add(first, whole)
-        for start, end, width in ((first, middle, self.WIDTH), (middle, stop, 1)):
-            with cgutils.for_range_slice(builder, start, end, intp(width), intp) as (at, _):
+        for width in self.WIDTHS:
+            whole = builder.and_(builder.sub(stop, first), intp(-width))
+            end = builder.add(first, whole)
+            with cgutils.for_range_slice(builder, first, end, intp(width), intp) as (at, _):
                 body(at, width)
+            first = end
 
     def address(self, pointer: Any, at: Any, width: int) -> Any:
         address = self.builder.gep(pointer, [at])
