@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 import maxmargin
+from maxmargin.core.array_fields import Buffer, declared
 from maxmargin.training.state import State
 
 ESTIMATORS = [
@@ -172,7 +173,6 @@ FLEETING = {
 }
 FLEETING |= {"coords", "shadows", "turned", "fresh", "refilled", "sources", "rivals", "row", "logs"}
 FLEETING |= {"distances", "outputs", "stamps", "serial", "z", "t"}
-FLEETING |= {"chances", "leads", "lengths", "steps", "gains", "precision_gains", "label_sign"}
 
 
 def known_to(value: Any) -> Any:
@@ -193,7 +193,9 @@ def known_to(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: known_to(each) for name, each in value.items() if name not in FLEETING}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        scratch = {"buffer"} if type(value).__name__ == "PNorm" else set()
+        kinds = declared(type(value))
+        scratch = {name for name, each in kinds.items() if isinstance(each, Buffer)}
+        scratch |= {"buffer"} if type(value).__name__ == "PNorm" else set()
         fields = {name: each for name, each in value._asdict().items() if name not in scratch}
         if isinstance(value, State):  # margins that are out of date say nothing
             fields |= {"margins": value.known_margins(), "measured": 0}

@@ -70,13 +70,12 @@ def standardization(columns: StandardizedColumns) -> Standardization:
     """What makes features of the values of each column."""
     seen, which = float(columns.rows_seen[0]), slice(columns.width)
     counts, means, squares = columns.counts[0], columns.means[0], columns.squares[0]
-    is_centered, inverse = columns.centered[0] > 0.0, 1.0 / max(seen, 1.0)
-    zeros = np.where(is_centered, (seen - counts) * inverse, 1.0)
-    spreads = squares + means**2 * counts * zeros
+    parts = np.where(columns.centered[0] > 0.0, counts / max(seen, 1.0), 0.0)
+    spreads = squares + means**2 * counts * (1.0 - parts)
     return Standardization(
-        centers=np.where(is_centered, means * counts * inverse, 0.0)[which],
-        spreads=np.where(is_centered, spreads * (1.0 + inverse), spreads)[which],
-        counts=np.where(is_centered, seen, counts + 1.0)[which],
+        centers=(means * parts)[which],
+        spreads=np.where(parts > 0.0, spreads * (1.0 + 1.0 / max(seen, 1.0)), spreads)[which],
+        counts=np.where(parts > 0.0, seen, counts + 1.0)[which],
     )
 
 

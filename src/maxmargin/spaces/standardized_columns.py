@@ -32,7 +32,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.array_fields import LARGEST_COUNT, Array, Buffer, Follows
+from maxmargin.core.array_fields import Array, Buffer, Follows
 from maxmargin.core.expert_lines import add_line, push_confident, push_rooted
 from maxmargin.core.numba_backend import bridge
 
@@ -67,7 +67,7 @@ class StandardizedColumns(NamedTuple):
     listed : these columns, ``listed_count`` of them
     values : scratch by column, all 0
     row_columns, row_features : columns and z of the row that was read last, ``row_size`` of them
-    last_problem : the problem for which that row was needed last
+    next_problem : the problem that comes next, if it is of the same row
     sums, steps, gains : of the experts
     """
 
@@ -88,18 +88,18 @@ class StandardizedColumns(NamedTuple):
     row_columns: Annotated[np.ndarray, Buffer("coordinates * 2", dtype=np.int64)]
     row_features: Annotated[np.ndarray, Buffer("coordinates * 2")]
     row_size: Annotated[np.ndarray, Buffer(1, dtype=np.int64)]
-    last_problem: Annotated[np.ndarray, Buffer(1, dtype=np.int64, fill=LARGEST_COUNT)]
+    next_problem: Annotated[np.ndarray, Buffer(1, dtype=np.int64)]
     sums: Members
     steps: Members
     gains: Members
 
     def read_row(self, rows, i, c):
-        """Compute the features of row ``i``, unless an earlier problem asked for them.
+        """Compute the features of row ``i``, unless the problem before ``c`` asked for them.
 
-        Problems take turns in ascending order.
+        Whoever asks for a row begins with some problem and goes on with those after it.
         """
-        is_new = c <= self.last_problem[0]
-        self.last_problem[0] = c
+        is_new = c == 0 or c != self.next_problem[0]
+        self.next_problem[0] = c + 1
         if not is_new:
             return
         size, seen = 0, float(self.rows_seen[0])
@@ -113,14 +113,14 @@ class StandardizedColumns(NamedTuple):
                 self.row_columns[size] = j
                 self.row_features[size] = x * math.sqrt((count + 1.0) / max(square, SMALLEST_SQUARE))
                 size += 1
-        inverse = 1.0 / max(seen, 1.0)
+        correction = 1.0 + 1.0 / max(seen, 1.0)
         for n in range(self.listed_count[0]):
             j = self.listed[0, n]
             count, mean = self.counts[0, j], self.means[0, j]
-            total = mean * count
-            spread = self.squares[0, j] + mean * total * ((seen - count) * inverse)
-            difference = self.values[j] - total * inverse
-            square = spread * (1.0 + inverse) + difference * difference
+            part = count / seen  # exactly 1 where nothing is 0, so that constant columns are 0
+            spread = self.squares[0, j] + mean * mean * count * (1.0 - part)
+            difference = self.values[j] - mean * part
+            square = spread * correction + difference * difference
             self.values[j] = 0.0
             self.row_columns[size] = j
             self.row_features[size] = difference * math.sqrt(seen / max(square, SMALLEST_SQUARE))
