@@ -27,6 +27,16 @@ def objective(X, y, weights, penalty, w, b, loss="hinge"):
     return w @ w / 2 + (weights * slack).sum() / (2 * LONG(penalty))
 
 
+def exact_objective(X, y, weights, penalty, w, b):
+    """The same without any rounding."""
+    w, b = [Fraction(float(v)) for v in w], Fraction(float(b))
+    losses = Fraction(0)
+    for x, sign, weight in zip(X, y, weights, strict=True):
+        output = b + sum((Fraction(float(v)) * own for v, own in zip(x, w, strict=True)))
+        losses += Fraction(float(weight)) * max(Fraction(0), 1 - int(sign) * output)
+    return sum(v * v for v in w) / 2 + losses / (2 * Fraction(penalty))
+
+
 def libsvm(X, y, weights, penalty):
     there = weights > 0
     clf = SVC(kernel="linear", C=0.5 / penalty, tol=1e-8, max_iter=10**5)
@@ -43,8 +53,9 @@ def test_the_optimum_is_between_dual_value_and_objective(seed):
     intercept = bool(random.integers(2))
     clf = MaxMargin(loss="hinge", soft_margin=penalty, tol=1e-4, fit_intercept=intercept)
     certificate = clf.fit(X, y, sample_weight=weights).certificate_
-    reached = objective(X, y, weights, penalty, clf.coef_[0], clf.intercept_[0])
-    assert certificate.margin <= 1 / (2 * reached)
+    exact = exact_objective(X, y, weights, penalty, clf.coef_[0], clf.intercept_[0])
+    assert Fraction(certificate.margin) <= 1 / (2 * exact)
+    reached = LONG(float(exact))
     values = [reached]
     if intercept:
         values.append(objective(X, y, weights, penalty, *libsvm(X, y, weights, penalty)))

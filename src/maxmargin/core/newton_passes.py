@@ -13,6 +13,10 @@ import numpy as np
 
 from maxmargin.core.numba_backend import Compiled
 
+# Newton's method for the length of a step ends when a change of the length is no more than that
+# part of it: such a change squares the error. A whole step stays whole, but for rounding.
+CLOSE, SAME = 1e-3, 1e-10
+
 
 @Compiled
 def signed_outputs(rows, numbers, targets, first, lines, weights, out):  # type: ignore[no-untyped-def]
@@ -93,8 +97,10 @@ def best_step(slack, change, sample_weight, numbers, limit, penalty, slope, curv
         if second <= 0.0:
             return t
         after = t - first / second
-        if abs(after - t) <= 1e-10 * t:
+        if abs(after - t) <= SAME * t:
             return t
+        if abs(after - t) <= CLOSE * t:
+            return after
         if not low < after < high:
             after = 0.5 * (low + high) if high < np.inf else 2.0 * t
         t = after
