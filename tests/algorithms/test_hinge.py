@@ -67,6 +67,15 @@ def test_the_optimum_is_between_dual_value_and_objective(seed):
         assert np.abs(X).max() > 1e5 * X.std(axis=0).max() or reached < 1e-6
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0, 1000.0])
+def test_rows_that_are_all_equal(value):
+    X, y = np.full((20, 3), value), np.repeat([-1, 1], [15, 5])
+    clf = MaxMargin(loss="hinge", soft_margin=0.5).fit(X, y)
+    assert clf.converged_
+    np.testing.assert_allclose(clf.decision_function(X), -1.0, rtol=1e-3)
+    assert clf.certificate_.margin == pytest.approx(1 / (2 * 10.0), rel=1e-3)
+
+
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize("penalty", [5.0, 0.5, 0.05])
 def test_the_objective_is_that_of_libsvm(as_sparse, penalty):

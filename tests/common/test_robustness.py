@@ -237,6 +237,9 @@ def test_labels_of_another_kind_do_not_join():
     clf = PassiveAggressive().partial_fit(X, y, grow=True)
     with pytest.raises(ValueError, match="all of one kind"):
         clf.partial_fit(X, np.where(y > 0, "yes", "no"), grow=True)
+    for others in (["yes", None], [1, "yes"]):
+        with pytest.raises(ValueError, match="y must contain labels of one kind"):
+            clf.partial_fit(X[:2], np.array(others, dtype=object), grow=True)
     assert clf.classes_.tolist() == [-1, 1]
 
 

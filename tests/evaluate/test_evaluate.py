@@ -21,7 +21,9 @@ from maxmargin import (
     NOCA,
     NORMA,
     PUMMA,
+    AutoMargin,
     Forgetron,
+    MaxMargin,
     PassiveAggressive,
     Perceptron,
     Projectron,
@@ -627,6 +629,14 @@ def test_classes_of_an_iterable_must_be_named(clf, delay):
     with pytest.raises(ValueError, match="classes must be passed"):
         progressive(clf, iter([(X, y)]), delay=delay)
     assert not hasattr(clf, "classes_")
+
+
+def test_what_is_no_learner_of_streams():
+    X, y = rows_of(2)
+    with pytest.raises(TypeError, match=r"got the class AutoMargin; pass AutoMargin\(\)"):
+        progressive(AutoMargin, X, y)
+    with pytest.raises(TypeError, match="MaxMargin has not. For streams use AutoMargin"):
+        progressive([Perceptron(), MaxMargin()], X, y)
 
 
 def test_label_that_was_not_named():

@@ -94,9 +94,9 @@ def best_step(slack, change, sample_weight, numbers, limit, penalty, slope, curv
             low = t
         else:
             high = t
-        if second <= 0.0:
+        if first == 0.0:
             return t
-        after = t - first / second
+        after = t - first / second if second > 0.0 else np.inf
         if abs(after - t) <= SAME * t:
             return t
         if abs(after - t) <= CLOSE * t:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
@@ -200,6 +200,7 @@ class Progress:
         ax.grid(alpha=0.3)
 
 
+@runtime_checkable
 class Learner(Protocol):
     """What `progressive` needs of a learner."""
 
@@ -312,6 +313,8 @@ def progressive(
         if not is_default and (not isinstance(value, (int, np.integer)) or value < least):
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     learners = clf if isinstance(clf, Sequence) else [clf]
+    for one in learners:
+        check_learner(one)
     stream = opened(stream, y)
     if isinstance(stream, Source):
         found, y = classes_of(stream), None
@@ -332,6 +335,18 @@ def progressive(
             each.add(rows)
     reports = [_progress(each) for each in evaluators]
     return reports if isinstance(clf, Sequence) else reports[0]
+
+
+def check_learner(clf: Any) -> None:
+    if isinstance(clf, type):
+        raise TypeError(
+            f"clf must be an estimator, got the class {clf.__name__}; pass {clf.__name__}()."
+        )
+    if not isinstance(clf, Learner):
+        raise TypeError(
+            "clf must have predict and partial_fit, to learn from one row after the other; "
+            f"{type(clf).__name__} has not. For streams use AutoMargin, for example."
+        )
 
 
 def _progress(evaluator: Evaluator) -> Progress:

@@ -846,7 +846,7 @@ def best_steps(
         second = penalty * curvature + xp.where(left < limit, pull * change, 0.0).sum(axis=0)
         low, high = xp.where(first < 0.0, t, low), xp.where(first < 0.0, high, t)
         after = t - first / xp.maximum(second, 1e-300)
-        over = (abs(after - t) <= 1e-9 * t) | (second <= 0.0)
+        over = ((abs(after - t) <= 1e-9 * t) & (second > 0.0)) | (first == 0.0)
         outside = ~((low < after) & (after < high))
         after = xp.where(outside, xp.where(high < np.inf, 0.5 * (low + high), 2.0 * t), after)
         t = xp.where(over, t, after)

@@ -429,7 +429,13 @@ def known_classes(
 
 def more_classes(classes: ArrayLike | None, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:
     """All labels: of the state, named in this call, or occurring in ``y``."""
-    labels = np.unique(y)
+    try:
+        labels = np.unique(y)
+    except TypeError as error:
+        kinds = sorted({type(each).__name__ for each in y.tolist()})
+        raise ValueError(
+            f"y must contain labels of one kind, strings or numbers, got {' and '.join(kinds)}."
+        ) from error
     for others in (classes, before):
         if others is not None:
             if (np.asarray(others).dtype.kind in "US") != (labels.dtype.kind in "US"):
