@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from textwrap import fill
@@ -11,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 
 from benchmarks.arena import batch, streams
-from benchmarks.arena.cells import Kept
+from benchmarks.arena.cells import LEAGUES, Kept
 from benchmarks.arena.datasets import DATA
 from benchmarks.arena.ranks import Ranking, ranking
 from benchmarks.report import Table, print_table
@@ -321,6 +322,7 @@ def render(kept: Kept) -> None:
     )
     environment.filters["table"] = as_markdown
     environment.filters["item"] = as_item
+    environment.filters["wrapped"] = partial(fill, width=WIDTH, break_on_hyphens=False)
     template = environment.get_template("arena.md.jinja")
     PAGE.write_text(template.render(**facts(kept)), "utf-8")
     print(PAGE)
@@ -337,8 +339,6 @@ def facts(kept: Kept) -> dict[str, Any]:
         "linear_batches": (in_batches(kept), "MaxMargin, auto"),
         "all_batches": (in_batches(kept, ("linear", "curved")), "MaxMargin, rbf, auto"),
     }
-    cores = max((int(float(one["machine"].get("cores", 1))) for one in kept["sessions"]), default=1)
-    loads = [one["load"] for one in kept["sessions"] if one["load"] is not None]
     return {
         "data": data_table(kept),
         "to_come": to_come(kept),
@@ -362,8 +362,27 @@ def facts(kept: Kept) -> dict[str, Any]:
         "fits": fits(kept),
         "missing": missing(kept),
         "sessions": sessions(kept),
-        "is_busy": any(load > BUSY * cores for load in loads),
+        "busy": measured_on_busy_machine(kept),
     }
+
+
+def measured_on_busy_machine(kept: Kept) -> str:
+    """The data sets with a cell that was measured beside other work, by leagues."""
+    busy = {
+        number
+        for number, one in enumerate(kept["sessions"])
+        if (one["load"] or 0.0) > BUSY * int(float(one["machine"].get("cores", 1)))
+    }
+    found = []
+    for league in LEAGUES:
+        cells = kept[league]
+        names = [
+            name for name in cells if any(cell["session"] in busy for cell in cells[name].values())
+        ]
+        if names:
+            which = "all data sets" if len(names) == len(cells) else "; ".join(names)
+            found.append(f"{league} ({which})")
+    return " and ".join(found)
 
 
 def sessions(kept: Kept) -> list[str]:
