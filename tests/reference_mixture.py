@@ -205,7 +205,9 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
         awake = len(members) if t > FIRST_ROWS + 1 else len(experts)
         z = standardizer.of(x)
         own = [z if one.kind.startswith("standardized") else x for one in members]
-        chances = np.array([one.chance(row, surprise) for one, row in zip(members, own, strict=True)])
+        chances = np.array(
+            [one.chance(row, surprise) for one, row in zip(members, own, strict=True)]
+        )
         chances[awake:] = shares[:awake] @ chances[:awake] / shares[:awake].sum()
         p = shares @ chances
         odds.append(math.log(p / (1.0 - p)))

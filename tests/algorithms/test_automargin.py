@@ -1,6 +1,8 @@
 """`AutoMargin`: against a naive mixture, its theorem, and units of columns that do not matter."""
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -326,3 +328,39 @@ def test_a_class_that_counts_more_wins():
     X = random.normal(size=(100, 2)) + 0.1 * np.arange(2).repeat(50)[:, None]
     heavy = AutoMargin(class_weight={0: 1000.0, 1: 1e-4}, random_state=0)
     assert (heavy.fit(X, np.arange(2).repeat(50)).predict(X) == 0).all()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_duplicate_entries_of_rows_to_predict_add_up(kernel):
+    X, codes = problem(seed=3, rows=80)
+    clf = AutoMargin(kernel=kernel, random_state=0).partial_fit(X, codes, classes=[0, 1])
+    many = 5000
+    columns, values = np.arange(many) % 4, np.full(many, 4.0 / many)
+    rows = sparse.csr_matrix((values, columns, [0, many]), shape=(1, 4))
+    wanted = clf.decision_function(np.ones((1, 4)))
+    for each in (rows, rows.tocsc()):
+        np.testing.assert_allclose(clf.decision_function(each), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_float32_rows_are_computed_in_float64(make):
+    X, codes = problem(seed=4, rows=80)
+    narrow = X.astype(np.float32)
+    ours = AutoMargin().partial_fit(make(narrow), codes, classes=[0, 1])
+    theirs = AutoMargin().partial_fit(make(narrow.astype(float)), codes, classes=[0, 1])
+    np.testing.assert_array_equal(
+        ours.decision_function(make(narrow)), theirs.decision_function(make(narrow.astype(float)))
+    )
+
+
+def test_no_copy_of_a_model_is_left_behind():
+    X, codes = problem(rows=40)
+    clf = AutoMargin().partial_fit(X, codes, classes=[0, 1])
+    gc.collect()
+    gc.disable()
+    try:
+        before = weakref.ref(state_of(clf).model)
+        clf.partial_fit(X, codes)
+        assert before() is None
+    finally:
+        gc.enable()

@@ -168,12 +168,12 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
 
     The N = 16 experts are passive-aggressive learners, AROW, logistic regression by implicit steps
     of Newton's method, and AdaGrad, with several parameters each. Half of them see standardized
-    columns: values less the mean of the column so far, in units of its standard deviation (columns
-    that are 0 in most rows are not centered, so that sparse rows stay sparse). Others divide each
-    column by its largest value so far, or all columns by the largest value of all, and one uses
-    columns as they are. So neither the units nor, for the first half, the offsets of columns
-    matter. The probability ``p_e`` of an expert is a sigmoid of its output; the sigmoid is learned
-    as well. All experts read a row in one pass.
+    columns: values less the mean of the column so far, in units of its standard deviation. (Sparse
+    columns are not centered, so that sparse rows stay sparse, and without an intercept no column
+    is.) Others divide each column by its largest value so far, or all columns by the largest value
+    of all, and one uses columns as they are. So the units of columns do not matter to most experts,
+    nor do their offsets to those on standardized columns. The probability ``p_e`` of an expert is a
+    sigmoid of its output; the sigmoid is learned as well. All experts read a row in one pass.
 
     Labels of streams often depend on those before them, which no feature shows. So the argument of
     each sigmoid has one more term, the surprise of the row learned from last (1 if it was of the
@@ -404,12 +404,14 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
             raise AttributeError("Only kernel='rbf' has widths.")
         first, second = model.space.curves.medians
         if first == 0.0:
-            raise AttributeError(f"The widths go by the first {FIRST_ROWS} rows: there are fewer.")
+            raise AttributeError(
+                f"The widths depend on the first {FIRST_ROWS} rows: fewer have been learned."
+            )
         return np.concatenate([first * np.array(BY_RANGES), second * np.array(BY_JOINED_RANGES)])
 
     @property
     def certificate_(self) -> Any:
-        raise AttributeError("A mixture is about no hyperplane: it has no certificate.")
+        raise AttributeError("A mixture has no hyperplane, and so no certificate.")
 
     @staticmethod
     @bound()

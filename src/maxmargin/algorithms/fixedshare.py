@@ -191,7 +191,7 @@ class FixedShare(LeadingExperts, OnlineClassifier):
 
     @property
     def certificate_(self) -> Any:
-        raise AttributeError("A vote is about no hyperplane: it has no certificate.")
+        raise AttributeError("A vote has no hyperplane, and so no certificate.")
 
     @classmethod
     @validates(radius=POSITIVE)

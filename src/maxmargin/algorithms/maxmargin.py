@@ -753,8 +753,8 @@ class ExactTrainer:
         is_hinge = self.loss == "hinge" and self.options.soft_margin > 0.0
         what = "as optimum over objective" if is_hinge else "of the best margin"
         advice = (
-            f"Increase {limit}, or center and scale the features: rounding may leave no more to "
-            "gain."
+            f"Increase {limit}, or center and scale the features: rounding may prevent further "
+            "progress."
         )
         if self.options.soft_margin == 0.0 and certificate.margin <= 0.0:
             advice = f"Increase {limit}, or use soft_margin > 0 if the rows are not separable."

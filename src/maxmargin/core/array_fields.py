@@ -315,23 +315,22 @@ def changed(part: Any, change: Change, lengths: Sizes | None = None, shared: str
     A part that occurs twice is copied once. `Follows` fields get the values in ``lengths``. The
     field named ``shared`` is not copied.
     """
-    done: dict[int, Any] = {}
+    return _changed(part, change, lengths or {}, shared, {})
 
-    def visit(part: Any) -> Any:
-        if id(part) not in done:
-            new = {}
-            for name, each in _visited(type(part)).items():
-                value = getattr(part, name, None)
-                if isinstance(each, Follows):
-                    new[name] = (lengths or {}).get(each.axis, value)
-                elif isinstance(each, Array) and isinstance(value, np.ndarray):
-                    new[name] = change(each, value)
-                elif hasattr(value, "_fields") and name != shared:
-                    new[name] = visit(value)
-            done[id(part)] = _with(part, new)
-        return done[id(part)]
 
-    return visit(part)
+def _changed(part: Any, change: Change, lengths: Sizes, shared: str, done: dict[int, Any]) -> Any:
+    if id(part) not in done:
+        new = {}
+        for name, each in _visited(type(part)).items():
+            value = getattr(part, name, None)
+            if isinstance(each, Follows):
+                new[name] = lengths.get(each.axis, value)
+            elif isinstance(each, Array) and isinstance(value, np.ndarray):
+                new[name] = change(each, value)
+            elif hasattr(value, "_fields") and name != shared:
+                new[name] = _changed(value, change, lengths, shared, done)
+        done[id(part)] = _with(part, new)
+    return done[id(part)]
 
 
 @cached
@@ -354,7 +353,12 @@ def own_arrays(part: Any, shared: str = "") -> Any:
 
 def own_buffers(part: Any) -> Any:
     """A copy with new buffers, so that several threads can use the same arrays."""
-    return changed(part, lambda each, array: np.zeros_like(array) if each.is_buffer else array)
+    return changed(part, lambda each, array: new_buffer(array) if each.is_buffer else array)
+
+
+def new_buffer(array: np.ndarray) -> np.ndarray:
+    """Zeros of this shape and type; memory of a large one is taken where it is first written."""
+    return np.zeros(array.shape, array.dtype)
 
 
 def of_problems(part: Any, which: slice) -> Any:
@@ -362,7 +366,7 @@ def of_problems(part: Any, which: slice) -> Any:
     sizes = sizes_of(part)
 
     def change(each: Array, array: np.ndarray) -> np.ndarray:
-        return np.zeros_like(array) if each.is_buffer else each.of_problems(array, which, sizes)
+        return new_buffer(array) if each.is_buffer else each.of_problems(array, which, sizes)
 
     return changed(part, change)
 

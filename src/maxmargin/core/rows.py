@@ -120,7 +120,7 @@ class DenseRows(NamedTuple):
 
     def own_entry(self, i, k):
         """``(column, value)`` of the k-th of them."""
-        return k, float(self.values[i, k])
+        return k, float(np.float64(self.values[i, k]))
 
     def entries(self, i, weights):
         """Number of coordinates of row ``i`` that are stored and that ``weights`` have."""
@@ -192,7 +192,7 @@ class SparseRows(NamedTuple):
     def own_entry(self, i, k):
         """``(column, value)`` of the k-th of them."""
         at = self.starts[i] + k
-        return self.columns[at], float(self.values[at])
+        return self.columns[at], float(np.float64(self.values[at]))
 
     def entries(self, i, weights):
         """Number of coordinates of row ``i`` that are stored and that ``weights`` have."""

@@ -338,14 +338,15 @@ def progressive(
 
 
 def check_learner(clf: Any) -> None:
-    if isinstance(clf, type):
+    if isinstance(clf, type) and hasattr(clf, "partial_fit"):
         raise TypeError(
             f"clf must be an estimator, got the class {clf.__name__}; pass {clf.__name__}()."
         )
     if not isinstance(clf, Learner):
+        name = clf.__name__ if isinstance(clf, type) else type(clf).__name__
         raise TypeError(
-            "clf must have predict and partial_fit, to learn from one row after the other; "
-            f"{type(clf).__name__} has not. For streams use AutoMargin, for example."
+            f"clf must have predict and partial_fit; {name} has not both. For streams use "
+            "AutoMargin, for example."
         )
 
 

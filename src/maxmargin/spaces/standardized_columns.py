@@ -111,7 +111,9 @@ class StandardizedColumns(NamedTuple):
                 count, mean = self.counts[0, j], self.means[0, j]
                 square = self.squares[0, j] + mean * mean * count + x * x
                 self.row_columns[size] = j
-                self.row_features[size] = x * math.sqrt((count + 1.0) / max(square, SMALLEST_SQUARE))
+                self.row_features[size] = x * math.sqrt(
+                    (count + 1.0) / max(square, SMALLEST_SQUARE)
+                )
                 size += 1
         correction = 1.0 + 1.0 / max(seen, 1.0)
         for n in range(self.listed_count[0]):

@@ -37,7 +37,7 @@ def check_new_X(options: Options, X: ArrayLike, features: Features) -> Matrix:
         X, canonical = inputs.sound(X)
     if not inputs.is_plain(X, features):
         X, _ = inputs.validated(options, X, features)
-    if not canonical and options.kernel != "linear":
+    if not canonical:
         X = inputs.without_duplicates(X)
     inputs.check_finite(X, features)
     return X
