@@ -635,7 +635,7 @@ def test_what_is_no_learner_of_streams():
     X, y = rows_of(2)
     with pytest.raises(TypeError, match=r"got the class AutoMargin; pass AutoMargin\(\)"):
         progressive(AutoMargin, X, y)
-    with pytest.raises(TypeError, match="MaxMargin has not both. For streams use AutoMargin"):
+    with pytest.raises(TypeError, match=r"MaxMargin has not both\. For streams use AutoMargin"):
         progressive([Perceptron(), MaxMargin()], X, y)
 
 

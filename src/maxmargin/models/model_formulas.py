@@ -56,7 +56,7 @@ class Waves(NamedTuple):
 class ExpertPlanes(NamedTuple):
     """The outputs ``w.z + b`` of some experts, on the features z of a row."""
 
-    features: None | Standardization | Waves  # None: the row itself
+    features: Standardization | Waves | None  # None: the row itself
     weights: np.ndarray  # (problems, experts, features)
     intercepts: np.ndarray  # (problems, experts)
 
