@@ -227,7 +227,8 @@ class ExpertSpace(NamedTuple):
         """Compute the outputs of the experts on columns."""
         self.columns.predict_row(rows, i, c, self.outputs)
         self.standardized.read_row(rows, i, c)
-        self.standardized.predict_standardized(rows, i, c, self.outputs, self.direct_experts())
+        offset, first = rows.tail.offset, self.direct_experts()
+        self.standardized.predict_standardized(offset, c, self.outputs, first)
 
     def aim(self, rows, i, c, y, f, xx):
         """Measure the row for each expert, in peaks that include it; it is always learned from."""
@@ -240,7 +241,8 @@ class ExpertSpace(NamedTuple):
             self.columns.predict_row(rows, i, c, self.leads)
         for e in range(self.outputs.size):
             self.leads[e] *= y
-        self.standardized.measure_standardized(rows, i, c, self.lengths, self.direct_experts())
+        offset, first = rows.tail.offset, self.direct_experts()
+        self.standardized.measure_standardized(offset, c, self.lengths, first)
         self.label_sign[0] = y
         return y * f, 1.0
 
@@ -261,9 +263,10 @@ class ExpertSpace(NamedTuple):
     def move(self, rows, i, c, y, keep, step, margin, along2, trials):
         for e in range(self.steps.size):
             self.steps[e] *= y
+        offset, first = rows.tail.offset, self.direct_experts()
         steps, gains, standardized = self.steps, self.precision_gains, self.standardized
         self.columns.push_all_experts(rows, i, c, steps, gains)
-        standardized.push_standardized(rows, i, c, steps, gains, self.direct_experts())
+        standardized.push_standardized(offset, c, steps, gains, first)
         if c == self.problems() - 1:
             standardized.learn_statistics(rows, i)
         self.updates_made[c] += 1

@@ -129,23 +129,26 @@ class StandardizedColumns(NamedTuple):
             size += 1
         self.row_size[0] = size
 
-    def predict_standardized(self, rows, i, c, outputs, first):
-        """Put the outputs of the experts of problem ``c`` into ``outputs``, from ``first`` on."""
+    def predict_standardized(self, offset, c, outputs, first):
+        """Put the outputs of the experts of problem ``c`` into ``outputs``, from ``first`` on.
+
+        ``offset`` is the last coordinate of all rows, whose weight is the intercept.
+        """
         for e in range(self.sums.size):
             self.sums[e] = 0.0
         for n in range(self.row_size[0]):
             add_line(self.weights, c, self.row_columns[n], self.row_features[n], self.sums)
-        add_line(self.weights, c, self.width, rows.tail.offset, self.sums)
+        add_line(self.weights, c, self.width, offset, self.sums)
         for e in range(self.sums.size):
             outputs[first + e] = self.sums[e]
 
-    def measure_standardized(self, rows, i, c, lengths, first):
+    def measure_standardized(self, offset, c, lengths, first):
         """Put ``z' Sigma z`` of each expert into ``lengths``."""
         for e in range(self.sums.size):
             self.sums[e] = 0.0
         for n in range(self.row_size[0]):
             self.add_length(c, self.row_columns[n], self.row_features[n])
-        self.add_length(c, self.width, rows.tail.offset)
+        self.add_length(c, self.width, offset)
         for e in range(self.sums.size):
             lengths[first + e] = self.sums[e]
 
@@ -157,13 +160,13 @@ class StandardizedColumns(NamedTuple):
                     self.variances[c, j, e] = 1.0 / math.sqrt(DELTA) if is_rooted else 1.0
             add_line(self.variances, c, j, z * z, self.sums)
 
-    def push_standardized(self, rows, i, c, steps, gains, first):
+    def push_standardized(self, offset, c, steps, gains, first):
         """Let the experts step along ``Sigma z``, and Sigma follow the gains."""
         for e in range(self.sums.size):
             self.steps[e], self.gains[e] = steps[first + e], gains[first + e]
         for n in range(self.row_size[0]):
             self.push_line(c, self.row_columns[n], self.row_features[n])
-        self.push_line(c, self.width, rows.tail.offset)
+        self.push_line(c, self.width, offset)
 
     def push_line(self, c, j, z):
         if z != 0.0:
