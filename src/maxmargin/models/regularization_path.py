@@ -25,8 +25,6 @@ LAMBDAS, PER_DECADE = 13, 2
 # Of more rows a random sample is left out: to choose lambda, and for their outputs themselves.
 MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
 FOLDS = 5
-# Losses that differ by no more, relatively, are equal.
-SAME_LOSS = 1e-6
 BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
 Advance = Callable[..., None]
 AnyTask = Task | KernelTask
@@ -95,9 +93,8 @@ class RegularizationPath(NamedTuple):
 
     @property
     def best(self) -> int:
-        """The place of the largest lambda with the smallest `loo_loss`, but for rounding."""
-        least = np.nanmin(self.loo_loss)
-        return int(np.flatnonzero(self.loo_loss <= (1.0 + SAME_LOSS) * least)[-1])
+        """The place of the lambda with the smallest `loo_loss`; of several, of the largest one."""
+        return int(self.loo_loss.size - 1 - np.nanargmin(self.loo_loss[::-1]))
 
     @property
     def soft_margin(self) -> float:
@@ -156,7 +153,7 @@ def follow_path(
                 else:
                     for fold in tally.folds:
                         tally.add_fold(k, part, fold, _by_others(newton.task, part, fold, advance))
-                waited = 0 if tally.loss[k] < (1.0 - SAME_LOSS) * lowest else waited + 1
+                waited = 0 if tally.loss[k] < lowest else waited + 1
                 lowest = min(lowest, tally.loss[k])
                 if len(parts) == 1 and waited == patience:
                     break
