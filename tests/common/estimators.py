@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from common.kinds import KINDS
+from common.kinds import KINDS, SAME_KIND
 from extent import everything_or
 
 import maxmargin
@@ -28,18 +28,24 @@ ALL_ESTIMATORS = [
 ESTIMATORS = [each for each in ALL_ESTIMATORS if hasattr(each(), "partial_fit")]
 
 
-def _of_each_kind(estimators: list[type]) -> list[type]:
-    """Those of ``estimators`` that stand for a kind of model; all of them by `make test-all`."""
+def of_each_kind(estimators: list[type]) -> list[type]:
+    """One learner of each kind of model, and every learner that `SAME_KIND` does not list.
+
+    So a new learner is tested by default. `make test-all` tests all ``estimators``.
+    """
     kinds = [each for each in KINDS.values() if any(issubclass(each, one) for one in estimators)]
-    return everything_or(kinds, list(dict.fromkeys([*estimators, *kinds])))
+    new = [each for each in estimators if each not in SAME_KIND]
+    return everything_or(
+        list(dict.fromkeys([*kinds, *new])), list(dict.fromkeys([*estimators, *kinds]))
+    )
 
 
 def over(estimators: list[type]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("Estimator", estimators, ids=lambda each: each.__name__)
 
 
-KINDS_TO_CHECK = _of_each_kind(ALL_ESTIMATORS)
-SHELLS = _of_each_kind(ESTIMATORS)
+KINDS_TO_CHECK = of_each_kind(ALL_ESTIMATORS)
+SHELLS = of_each_kind(ESTIMATORS)
 
 # What the shell does is tried on one learner of each kind; what each says of itself, on all.
 every_estimator = over(SHELLS)

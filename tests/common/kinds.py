@@ -7,18 +7,26 @@ from maxmargin import (
     ALMA,
     AMIRA,
     AROW,
+    FTRL,
+    MICRA,
     NOCA,
     NORMA,
     PUMMA,
     ROMMA,
+    SCW,
+    AdaGrad,
     AutoMargin,
     BisectionPerceptron,
+    DirectionalPerceptron,
     FixedShare,
     Forgetron,
     PassiveAggressive,
+    Pegasos,
     Perceptron,
     Projectron,
     RandomBudgetPerceptron,
+    Relaxation,
+    TrackingALMA,
 )
 
 
@@ -80,4 +88,10 @@ KINDS = {
     "bisection": QuickBisection,
     "vote": Vote,
     "mixture": AutoMargin,
+}
+
+# Learners whose kind is represented above by another learner, or by a subclass of their own.
+SAME_KIND = {
+    *(Perceptron, Relaxation, PassiveAggressive, ALMA, MICRA, DirectionalPerceptron, Pegasos),
+    *(NORMA, TrackingALMA, BisectionPerceptron, SCW, AdaGrad, FTRL, FixedShare),
 }

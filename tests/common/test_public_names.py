@@ -6,15 +6,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from common.estimators import ALL_ESTIMATORS, of_each_kind
 from extent import everything_or
 
 import maxmargin
+from maxmargin import ROMMA
 
 STUB = Path(maxmargin.__file__).with_suffix(".pyi")
 
 WALK = """
 import importlib.util, inspect, pkgutil
 import maxmargin
+from maxmargin import ROMMA
 
 def walk():
     for found in pkgutil.walk_packages(maxmargin.__path__, "maxmargin."):
@@ -102,3 +105,12 @@ def test_names_of_files_are_unique():
     for package in (library, library.parent / "maxmargin_papers"):
         names = [path.name for path in package.rglob("*.py") if path.name != "__init__.py"]
         assert len(names) == len(set(names))
+
+
+def test_a_new_learner_is_tested_with_all_shared_checks():
+    """Also by `make test`, until `SAME_KIND` says which kind of model it has."""
+
+    class CrammerSingerMIRA(ROMMA):
+        pass
+
+    assert CrammerSingerMIRA in of_each_kind([*ALL_ESTIMATORS, CrammerSingerMIRA])
