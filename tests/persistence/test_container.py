@@ -1,6 +1,7 @@
 """Files are written all or nothing, and refused with a clear error unless they are whole."""
 
 import errno
+import io
 import json
 import os
 import pickle
@@ -43,6 +44,18 @@ def refused(path, data, match):
         with pytest.raises(ModelFileError, match=match) as caught:
             read(path)
         assert str(caught.value).startswith(str(path))
+
+
+def test_open_files(clf, path):
+    save(clf, path)
+    with io.BytesIO() as file:
+        save(clf, file)
+        assert file.getvalue() == path.read_bytes()
+        assert load(file).predict(X).tolist() == clf.predict(X).tolist()
+        assert describe(file) == describe(path)
+        file.truncate(100)
+        with pytest.raises(ModelFileError, match="^The file: the file is damaged"):
+            load(file)
 
 
 # ---------------------------------------------------------------------------------- the format

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
+from typing import IO, Any
 
 from sklearn.base import BaseEstimator
 
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-def save(clf: BaseEstimator, path: StrPath) -> None:
+def save(clf: BaseEstimator, path: StrPath | IO[bytes]) -> None:
     """Write a learner, or a pipeline that ends with one, to a file.
 
     `load` restores it exactly. The file is replaced only when the new one is complete, and keeps
@@ -46,7 +46,8 @@ def save(clf: BaseEstimator, path: StrPath) -> None:
         may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and Normalizer of
         scikit-learn, and `maxmargin.streams.Recipe`. A TypeError names other steps, and parameters
         that are code, such as a kernel function.
-    path : str or path-like
+    path : str, path-like, or a file opened for writing bytes
+        An open file is written to at its position.
 
     Examples
     --------
@@ -67,11 +68,11 @@ def save(clf: BaseEstimator, path: StrPath) -> None:
     write_file(path, "model", content)
 
 
-def load(path: StrPath) -> Any:
+def load(path: StrPath | IO[bytes]) -> Any:
     """Load a learner or a pipeline that `save` has written.
 
     It continues to learn as if it had never been saved, to the bit. Nothing in the file is
-    executed. A file that is damaged, foreign or inconsistent raises `ModelFileError`. A pipeline
+    executed. ``path`` may also be a binary file, which contains nothing else. A file that is damaged, foreign or inconsistent raises `ModelFileError`. A pipeline
     that was saved with another version of scikit-learn causes its
     ``InconsistentVersionWarning``.
     """
@@ -87,7 +88,7 @@ def load(path: StrPath) -> Any:
     return clf
 
 
-def describe(path: StrPath) -> dict[str, Any]:
+def describe(path: StrPath | IO[bytes]) -> dict[str, Any]:
     """Describe a valid file without loading it.
 
     Returns
@@ -107,7 +108,7 @@ def describe(path: StrPath) -> dict[str, Any]:
 
 
 def write_file(
-    path: StrPath,
+    path: StrPath | IO[bytes],
     kind: str,
     content: dict[str, Any],
     like: StrPath | None = None,
@@ -132,7 +133,7 @@ def write_file(
     write_container(path, header, tree.arrays, like, new_mode)
 
 
-def read_file(path: StrPath, kind: str) -> dict[str, Any]:
+def read_file(path: StrPath | IO[bytes], kind: str) -> dict[str, Any]:
     """The values in a file of this kind; `ModelFileError` if it is not a valid one."""
     header, arrays = read_container(path)
     if header.get("kind") != kind:

@@ -67,7 +67,7 @@ class Layout(NamedTuple):
 
 # ------------------------------------------------------------------------------------------ writing
 def write_container(
-    path: StrPath,
+    path: StrPath | IO[bytes],
     header: dict[str, Any],
     arrays: list[np.ndarray],
     like: StrPath | None = None,
@@ -138,13 +138,16 @@ def _bytes_of(array: np.ndarray, stored: str | None = None) -> bytes | memoryvie
 
 @contextlib.contextmanager
 def replacing(
-    path: StrPath, like: StrPath | None = None, new_mode: int | None = None
+    path: StrPath | IO[bytes], like: StrPath | None = None, new_mode: int | None = None
 ) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces ``path`` when the block ends without an error.
 
-    A symbolic link is followed. The file gets the permissions of the old one, or of ``like``; of a
+    An open file is written to as it is. A symbolic link is followed. The file gets the permissions of the old one, or of ``like``; of a
     new file they are ``new_mode``, or those that the umask leaves.
     """
+    if not isinstance(path, str | os.PathLike):
+        yield path
+        return
     target = os.path.realpath(os.fspath(path))
     folder, name = os.path.split(target)
     mode = _mode_of(target if like is None else os.fspath(like))
@@ -195,19 +198,19 @@ def sync_folder(folder: StrPath) -> None:
 
 
 # ------------------------------------------------------------------------------------------ reading
-def read_header(path: StrPath) -> tuple[dict[str, Any], int]:
+def read_header(path: StrPath | IO[bytes]) -> tuple[dict[str, Any], int]:
     """The header of a valid file, with its ``format``, and the size of the file."""
     with _opened(path) as file:
         header, _ = _checked_header(file, path)
-        return header, os.fstat(file.fileno()).st_size
+        return header, _size(file)
 
 
-def read_container(path: StrPath) -> tuple[dict[str, Any], list[np.ndarray]]:
+def read_container(path: StrPath | IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The header and the arrays of a valid file; anything else raises `ModelFileError`."""
     with _opened(path) as file:
         header, at = _checked_header(file, path)
         with explained(path):
-            size, places = os.fstat(file.fileno()).st_size, []
+            size, places = _size(file), []
             layouts = [_layout(entry) for entry in header.pop("arrays")]
             for each in layouts:
                 row = each.stored.itemsize * math.prod(filter(None, each.shape))
@@ -225,8 +228,23 @@ def read_container(path: StrPath) -> tuple[dict[str, Any], list[np.ndarray]]:
     return header, arrays
 
 
-def _opened(path: StrPath) -> IO[bytes]:
+def name_of(path: StrPath | IO[bytes]) -> str:
+    """The name of a file in messages."""
+    return (
+        os.fspath(path)
+        if isinstance(path, str | os.PathLike)
+        else str(getattr(path, "name", "The file"))
+    )
+
+
+def _size(file: IO[bytes]) -> int:
+    return file.seek(0, os.SEEK_END)
+
+
+def _opened(path: StrPath | IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
     """A file to read; pipes, which may block forever, and devices are refused unopened."""
+    if not isinstance(path, str | os.PathLike):
+        return contextlib.nullcontext(path)
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` has an error for folders
         raise ModelFileError(f"{os.fspath(path)}: not a plain file, but a pipe or a device.")
@@ -242,7 +260,7 @@ def begins_like_ours(path: StrPath) -> bool:
 
 
 @contextlib.contextmanager
-def explained(path: StrPath) -> Iterator[None]:
+def explained(path: StrPath | IO[bytes]) -> Iterator[None]:
     """Turn all errors about the content of a file into `ModelFileError`.
 
     A failing disk and a lack of memory are not the fault of the file.
@@ -255,12 +273,13 @@ def explained(path: StrPath) -> Iterator[None]:
         what = str(problem) or type(problem).__name__
         if isinstance(problem, KeyError):
             what = f"{what} is missing"
-        raise ModelFileError(f"{os.fspath(path)}: the file is inconsistent: {what}.") from problem
+        raise ModelFileError(f"{name_of(path)}: the file is inconsistent: {what}.") from problem
 
 
-def _checked_header(file: IO[bytes], path: StrPath) -> tuple[dict[str, Any], int]:
+def _checked_header(file: IO[bytes], path: StrPath | IO[bytes]) -> tuple[dict[str, Any], int]:
     """The header, and where it ends; the checksum has been verified."""
-    name, size = os.fspath(path), os.fstat(file.fileno()).st_size
+    name, size = name_of(path), _size(file)
+    file.seek(0)
     start = file.read(PREAMBLE.size)
     if not start:
         raise ModelFileError(f"{name}: the file is empty.")
