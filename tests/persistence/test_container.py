@@ -54,7 +54,7 @@ def test_open_files(clf, path):
         assert load(file).predict(X).tolist() == clf.predict(X).tolist()
         assert describe(file) == describe(path)
         file.truncate(100)
-        with pytest.raises(ModelFileError, match="^The file: the file is damaged"):
+        with pytest.raises(ModelFileError, match="The file: the file is damaged"):
             load(file)
 
 

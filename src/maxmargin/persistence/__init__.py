@@ -72,7 +72,8 @@ def load(path: StrPath | IO[bytes]) -> Any:
     """Load a learner or a pipeline that `save` has written.
 
     It continues to learn as if it had never been saved, to the bit. Nothing in the file is
-    executed. ``path`` may also be a binary file, which contains nothing else. A file that is damaged, foreign or inconsistent raises `ModelFileError`. A pipeline
+    executed. ``path`` may also be an open binary file that contains nothing else. A file that is
+    damaged, foreign or inconsistent raises `ModelFileError`. A pipeline
     that was saved with another version of scikit-learn causes its
     ``InconsistentVersionWarning``.
     """

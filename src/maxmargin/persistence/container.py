@@ -142,8 +142,9 @@ def replacing(
 ) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces ``path`` when the block ends without an error.
 
-    An open file is written to as it is. A symbolic link is followed. The file gets the permissions of the old one, or of ``like``; of a
-    new file they are ``new_mode``, or those that the umask leaves.
+    An open file is written to as it is. A symbolic link is followed. The file gets the permissions
+    of the old one, or of ``like``; of a new file they are ``new_mode``, or those that the umask
+    leaves.
     """
     if not isinstance(path, str | os.PathLike):
         yield path
