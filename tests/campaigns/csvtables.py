@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from maxmargin.streams import START, Position, StreamError
-from maxmargin.streams.csv_text import MISSING, CsvReader
+from maxmargin.streams.csv_text import CsvReader
+from maxmargin.streams.spellings import MISSING
 
 PARTS = ("a", "b c", "\n", "\r\n", "\r", '"', '""', ",", ";", "\t", "|", " ", "é", "NA", "?", "0")
 WIDE = ("漢", "\N{GRINNING FACE}", "\u2028", "\x85")

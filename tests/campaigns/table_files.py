@@ -31,7 +31,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from maxmargin import Perceptron, load, save, streams
 from maxmargin.streams import Recipe
-from maxmargin.streams.csv_text import MISSING
+from maxmargin.streams.spellings import MISSING
 
 try:
     import polars as pl

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from maxmargin import streams
 from maxmargin.streams import START, OptionWarning, Recipe, StreamError
-from maxmargin.streams.csv_text import MISSING
+from maxmargin.streams.spellings import MISSING
 from maxmargin.streams.tables import TableSource
 
 pa = pytest.importorskip("pyarrow")

@@ -26,8 +26,8 @@ from maxmargin.streams.arrow import (
     kind_of,
     numbers_of,
 )
-from maxmargin.streams.csv_text import FALSE, MISSING, TRUE
 from maxmargin.streams.source import StreamError
+from maxmargin.streams.spellings import FALSE, MISSING, TRUE
 from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
 
 # Sums of squares of larger numbers may overflow.

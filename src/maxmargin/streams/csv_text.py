@@ -31,6 +31,15 @@ from maxmargin.streams.files import Stored, stored
 from maxmargin.streams.lines import Chunk, LongLine, whole_lines
 from maxmargin.streams.option_errors import Message, Option, OptionWarning
 from maxmargin.streams.source import Position, StreamError, identity_of_file
+from maxmargin.streams.spellings import (
+    BLANKS,
+    FALSE,
+    MISSING,
+    TRUE,
+    is_number,
+    kind_of_values,
+    remedies,
+)
 from maxmargin.streams.text_encoding import Decoder
 
 # The kinds of columns are inferred from so many bytes, independently of the size of blocks.
@@ -39,28 +48,14 @@ HEAD = 2**18
 LONGEST_ROW, LONGEST_HEADER = 2**24, 2**22
 # pyarrow needs about 7 kB for each column.
 MOST_COLUMNS = 100_000
-# A column is numeric if this share of its values is: the others are errors.
-ENOUGH_NUMBERS = 0.9
-# Leading zeros occur in zip codes and other identifiers, not in numbers.
-LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
 # A text with an invalid row is halved until it has so few rows, which are then checked one by one:
 # a failure of pyarrow takes as long, since it inspects all objects of the process.
 FEW_ROWS = 512
 DELIMITERS = ",\t;|"
 QUOTED = re.compile(rb'"[^"]*"')
-BLANKS = " \t"
-# The missing values of pandas, and the "?" of the UCI repository.
-MISSING = (
-    *("", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "None"),
-    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-)
 # Those that do not begin like numbers, which would make pyarrow slower by a fifth: it knows "-nan",
 # and the others are rare enough to be read row by row.
 FAST_MISSING = tuple(value for value in MISSING if value[:1] not in ("-", "1"))
-TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
-NUMBER = re.compile(
-    r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
-)
 
 
 class NumberedChunk(NamedTuple):
@@ -212,7 +207,7 @@ class CsvReader:
         first = 1 if cells[0] == "" else 0
         places = [*[""] * first, *map(str, range(len(cells) - first))]
         present = [cell for cell in cells if cell not in self._missing]
-        numbers = [cell for cell in present if _is_number(cell, self._decimal)]
+        numbers = [cell for cell in present if is_number(cell, self._decimal)]
         named = {cell for cell, place in zip(cells, places, strict=True) if cell == place}
         if not numbers or (named.issuperset(numbers) and len(numbers) < len(present)):
             return True
@@ -459,44 +454,7 @@ def _extent(row: bytes, before: int) -> str:
     return f" (a quote makes one row of lines {before + 1} to {before + 1 + more})" if more else ""
 
 
-def remedies(name: str, value: str) -> Message:
-    """The options that help with a value that is not of the kind of its column."""
-    as_words, as_missing = Option("kinds", {name: "category"}), Option("na_values", [value[:40]])
-    return " (", as_words, " takes the column as words, ", as_missing, " such values as missing)"
-
-
-def kind_of_values(
-    values: Sequence[str], decimal: str = ".", missing: Sequence[str] = MISSING
-) -> str:
-    """The kind of a column with these values."""
-    counts = Counter(value for value in map(str.strip, values) if value not in missing)
-    if counts and all(value in TRUE or value in FALSE for value in counts):
-        return "boolean"
-    if any(LEADING_ZERO.fullmatch(value) for value in counts):
-        return "text"
-    numbers = [_is_number(value, decimal) for value in counts]
-    return "number" if are_enough(numbers, list(counts.values())) else "text"
-
-
-def are_enough(fit: Sequence[bool] | np.ndarray, counts: Sequence[int] | np.ndarray) -> bool:
-    """Whether nearly all values fit, or nearly all distinct ones.
-
-    ``fit`` and ``counts`` belong to the distinct values. Errors are rare among all values, and
-    spellings of missing values are few of the distinct ones.
-    """
-    if not len(counts):
-        return True
-    shares = np.mean(fit), np.average(fit, weights=counts)
-    return bool(max(shares) >= ENOUGH_NUMBERS)
-
-
-def _is_number(value: str, decimal: str) -> bool:
-    if decimal == ",":
-        value = value.translate(str.maketrans(",.", ".,"))
-    return NUMBER.fullmatch(value) is not None
-
-
 def _fits(value: str, kind: str, decimal: str) -> bool:
     if kind == "boolean":
         return value in TRUE or value in FALSE
-    return kind == "text" or _is_number(value, decimal)
+    return kind == "text" or is_number(value, decimal)

@@ -27,7 +27,8 @@ from maxmargin.streams.column_kinds import (
     naming,
     written_numbers,
 )
-from maxmargin.streams.csv_text import (
+from maxmargin.streams.source import StreamError
+from maxmargin.streams.spellings import (
     BLANKS,
     FALSE,
     LEADING_ZERO,
@@ -36,7 +37,6 @@ from maxmargin.streams.csv_text import (
     TRUE,
     are_enough,
 )
-from maxmargin.streams.source import StreamError
 
 # Number of rows that kinds are inferred from.
 GLANCE = 5000

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.streams.arrow import arrow
 from maxmargin.streams.column_kinds import Boolean, Category, Date, Number, Text
-from maxmargin.streams.csv_text import MISSING
 from maxmargin.streams.dicts import column_of
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.infer_columns import GLANCE, IDENTIFIER, Found, RecipeOptions, found
@@ -28,6 +27,7 @@ from maxmargin.streams.option_errors import (
 )
 from maxmargin.streams.recipe_plan import EntriesPlan, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
+from maxmargin.streams.spellings import MISSING
 
 # The classes of columns, by their names in files.
 COLUMNS = {each.kind: each for each in (Number, Boolean, Category, Text, Date)}

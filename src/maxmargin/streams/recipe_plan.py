@@ -25,10 +25,10 @@ from maxmargin.streams.column_kinds import (
     hashed_place,
     values_of,
 )
-from maxmargin.streams.csv_text import MISSING, remedies
 from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found, RecipeOptions
 from maxmargin.streams.option_errors import Message, no_column
 from maxmargin.streams.source import StreamError
+from maxmargin.streams.spellings import MISSING, remedies
 from maxmargin.streams.text.features import (
     NOWHERE,
     are_moderate,

@@ -22,7 +22,7 @@ from maxmargin.streams.arrow import (
 from maxmargin.streams.batches import Batches
 from maxmargin.streams.column_kinds import Category, values_of
 from maxmargin.streams.columnar import ArrowFile, ColumnarReader, ParquetFile, as_stream_errors
-from maxmargin.streams.csv_text import MISSING, CsvReader
+from maxmargin.streams.csv_text import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
 from maxmargin.streams.files import Folder, stored
 from maxmargin.streams.folders import ParquetFolder
@@ -44,6 +44,7 @@ from maxmargin.streams.source import (
     sorted_labels,
     why_invalid,
 )
+from maxmargin.streams.spellings import MISSING
 
 LABELS = ("label", "target", "class", "y")
 # Vocabularies are kept in memory; larger ones should be hashed.
