@@ -46,10 +46,7 @@ _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "save": "persistence",
     "to_onnx": "export",
 }
-_registry.register(
-    learners={name: f"{__name__}.{_HOMES[name]}" for name in ALGORITHMS},
-    transformers={"Recipe": f"{__name__}.streams.recipe"},
-)
+_registry.register({name: f"{__name__}.{_HOMES[name]}" for name in ALGORITHMS})
 _MODULES = ("client", "datasets", "evaluate", "streams")
 
 __all__ = sorted(_HOMES)

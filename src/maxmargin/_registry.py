@@ -10,27 +10,16 @@ import importlib
 from collections.abc import Mapping
 
 LEARNERS: dict[str, str] = {}
-TRANSFORMERS: dict[str, str] = {}
 
 
-def register(learners: Mapping[str, str], transformers: Mapping[str, str]) -> None:
+def register(learners: Mapping[str, str]) -> None:
     """Say which module each class lives in."""
     LEARNERS.update(learners)
-    TRANSFORMERS.update(transformers)
 
 
 def learner(name: str) -> type | None:
     """The learner that is called so, if there is one."""
-    return _imported(name, LEARNERS)
-
-
-def transformer(name: str) -> type | None:
-    """The transformer of this library that is called so, if there is one."""
-    return _imported(name, TRANSFORMERS)
-
-
-def _imported(name: str, table: Mapping[str, str]) -> type | None:
-    if name not in table:
+    if name not in LEARNERS:
         return None
-    found: type = getattr(importlib.import_module(table[name]), name)
+    found: type = getattr(importlib.import_module(LEARNERS[name]), name)
     return found

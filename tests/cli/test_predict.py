@@ -9,12 +9,9 @@ import threading
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from maxmargin import MaxMargin, load, save
+from maxmargin import load
 from maxmargin.cli.predict import text_of
-from maxmargin.streams import Recipe
 
 
 def test_one_label_per_line(command, folder, model, rows):
@@ -191,59 +188,3 @@ def test_each_row_has_a_line(command, tmp_path, form):
     assert "6 rows could not be read" in complaint
     said = [json.loads(line)["label"] for line in printed.splitlines()]
     assert [label is None for label in said] == [label == "?" for label in [*expected, "?"]]
-
-
-# --------------------------------------------------------------------------------------- pipelines
-@pytest.fixture
-def pipeline(tmp_path):
-    """A file with one, its rows, and what it says of them."""
-    random = np.random.default_rng(0)
-    X = random.normal(size=(30, 3)) * [1.0, 10.0, 100.0]
-    y = np.where(X[:, 0] > 0.0, "yes", "no")
-    clf = make_pipeline(StandardScaler(), MaxMargin()).fit(X, y)
-    save(clf, tmp_path / "model.mm")
-    np.save(tmp_path / "rows.npy", X)
-    np.savez(tmp_path / "rows.npz", X=X, y=y)
-    return tmp_path, clf, X
-
-
-def test_a_pipeline_predicts(command, pipeline):
-    folder, clf, X = pipeline
-    model, data = folder / "model.mm", folder / "rows.npy"
-    code, printed, errors = command("predict", model, data, "--scores")
-    assert (code, errors) == (0, "")
-    said = [line.split("\t") for line in printed.splitlines()]
-    assert [label for label, _ in said] == clf.predict(X).tolist()
-    assert [float(score) for _, score in said] == clf.decision_function(X).tolist()
-
-
-def test_a_pipeline_is_tested_and_described(command, report, pipeline):
-    folder, _, _ = pipeline
-    found = report("evaluate", folder / "model.mm", folder / "rows.npz")
-    assert found["rows"] == 30
-    assert report("info", folder / "model.mm")["steps"] == ["StandardScaler"]
-    assert "StandardScaler, MaxMargin" in command("info", folder / "model.mm")[1]
-
-
-def test_a_pipeline_is_not_served(command, pipeline):
-    pytest.importorskip("starlette")
-    folder, _, _ = pipeline
-    code, _, errors = command("serve", folder / "model.mm", "--data", folder / "state")
-    assert code != 0
-    assert "does not learn row by row, and cannot be served. Serve a learner whose rows" in errors
-
-
-def test_a_pipeline_that_begins_with_a_recipe_reads_raw_tables(command, report, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    random = np.random.default_rng(0)
-    table = pandas.DataFrame({"size": random.normal(size=30), "city": ["Ulm", "Bern", "Rome"] * 10})
-    y = np.where(table["size"] > 0.0, "yes", "no")
-    clf = make_pipeline(Recipe(), StandardScaler(with_mean=False), MaxMargin()).fit(table, y)
-    model, data = tmp_path / "model.mm", tmp_path / "rows.csv"
-    save(clf, model)
-    table.assign(label=y).to_csv(data, index=False)
-    code, printed, errors = command("predict", model, data)
-    assert (code, errors) == (0, "")
-    assert printed.split() == clf.predict(table).tolist()
-    assert report("evaluate", model, data)["rows"] == 30

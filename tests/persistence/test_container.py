@@ -214,7 +214,7 @@ def test_only_learners_of_this_library_are_saved(path):
         pass
 
     for other in (LogisticRegression(), Mine(), 3):
-        with pytest.raises(TypeError, match=r"Only learners of maxmargin.* use skops\.io\.dump"):
+        with pytest.raises(TypeError, match=r"Only learners of maxmargin.* by skops\.io\.dump"):
             save(other, path)
 
 

@@ -7,6 +7,8 @@ import pickle
 import joblib
 import pytest
 from persistence.states import every_estimator, fitted, known_to, made, states, streamed, streams
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from maxmargin import PUMMA, Forgetron, Perceptron
 from maxmargin.persistence import TRUSTED_TYPES
@@ -83,6 +85,18 @@ def test_a_recipe_goes_along():
         assert again.recipe_.get_params() == clf.recipe_.get_params()
         assert known_to(again.recipe_.tree()) == known_to(clf.recipe_.tree())
         assert again.decision_function(rows).tolist() == clf.decision_function(rows).tolist()
+
+
+@needs_skops
+def test_pipelines():
+    frame = {"age": [3.0, 5.0, None, 9.0] * 5, "city": ["Ulm", "Rome", "Ulm", "Bern"] * 5}
+    pandas = pytest.importorskip("pandas")
+    rows, labels = pandas.DataFrame(frame), ["yes", "no", "yes", "no"] * 5
+    steps = Recipe(), StandardScaler(with_mean=False), Perceptron(random_state=0)
+    clf = make_pipeline(*steps).fit(rows, labels)
+    again = skops.loads(skops.dumps(clf), trusted=TRUSTED_TYPES)
+    assert again.decision_function(rows).tolist() == clf.decision_function(rows).tolist()
+    assert known_to(again.fit(rows, labels)[-1]) == known_to(clf.fit(rows, labels)[-1])
 
 
 def test_trusted_types_are_classes():

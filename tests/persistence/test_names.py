@@ -155,7 +155,6 @@ def test_files_name_public_classes_by_a_table():
                 assert {each.name for each in node.names} <= {"_registry", "__version__"}, path
     for name in maxmargin.ALGORITHMS:
         assert _registry.learner(name) is getattr(maxmargin, name)
-    assert _registry.transformer("Recipe") is maxmargin.streams.Recipe
     assert _registry.learner("load") is None
 
 

@@ -211,9 +211,6 @@ def open_alike(
     from maxmargin import streams
 
     schema = dict(getattr(learner, "schema_", None) or {"format": "numpy"})
-    if (recipe := first_recipe(learner)) is not None:
-        has_names = hasattr(recipe, "feature_names_in_")
-        schema = {"format": "table" if has_names else "numpy", "recipe": recipe}
     if schema["format"] == "svmlight":
         schema["least_width"] = learner.n_features_in_
     schema.pop("weight", None)
@@ -223,24 +220,6 @@ def open_alike(
     can_skip = skip_errors and (format or streams.format_of(rows)) != "numpy"
     options = {"on_error": "skip"} if can_skip else {}
     return streams.open(rows, format=format, schema=schema, frozen=True, **options)
-
-
-def first_recipe(learner: BaseEstimator) -> Any:
-    """The recipe that a pipeline begins with, if it does."""
-    from maxmargin.streams import Recipe
-
-    steps = getattr(learner, "steps", None)
-    return steps[0][1] if steps and isinstance(steps[0][1], Recipe) else None
-
-
-def without_recipe(learner: BaseEstimator) -> Any:
-    """The learner, or the pipeline, for rows that `open_alike` gives."""
-    if not hasattr(learner, "steps"):
-        return learner.without_recipe()
-    from sklearn.utils.validation import check_is_fitted
-
-    check_is_fitted(learner)
-    return learner if first_recipe(learner) is None else learner[1:]
 
 
 def check_is_there(data: str) -> None:

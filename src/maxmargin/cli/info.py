@@ -33,7 +33,6 @@ def show(words: dict[str, Any]) -> None:
     if learner and "classes" not in words:
         title += ", not fitted yet"
     lines = {
-        "steps": ", ".join([*words["steps"], str(learner)]) if words.get("steps") else None,
         "features": count(words.get("n_features")),
         "classes": listed(words.get("classes", [])),
         "mistakes": count(words.get("mistakes")),

@@ -48,7 +48,7 @@ def predict(
         source = reading.open_alike(
             data, learner, format=format, skip_errors=on_error != STOP, labelled=False
         )
-        learner = reading.without_recipe(learner)
+        learner = learner.without_recipe()
         if proba and not hasattr(learner, "predict_proba"):
             misuse(
                 f"--proba: this {type(learner).__name__} has no probabilities; online learners "
@@ -173,7 +173,7 @@ def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
     """How good the model is on labelled rows; see `evaluate.scores.Scores`."""
     from maxmargin.evaluate.scores import Scores
 
-    learner = reading.without_recipe(learner)
+    learner = learner.without_recipe()
     scores, has_outputs = Scores(learner.classes_), hasattr(learner, "decision_function")
     has_probabilities = hasattr(learner, "predict_proba")
     for block in reading.with_bar(source, "test"):

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def save(clf: BaseEstimator, path: StrPath | IO[bytes]) -> None:
-    """Write a learner, or a pipeline that ends with one, to a file.
+    """Write a learner to a file.
 
     `load` restores it exactly. The file is replaced only when the new one is complete, and keeps
     its permissions; a symbolic link is followed. The same learner always gives the same bytes.
@@ -42,10 +42,8 @@ def save(clf: BaseEstimator, path: StrPath | IO[bytes]) -> None:
     Parameters
     ----------
     clf : estimator
-        A learner of this library, fitted or not, or a pipeline that ends with one. Its other steps
-        may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and Normalizer of
-        scikit-learn, and `maxmargin.streams.Recipe`. A TypeError names other steps, and parameters
-        that are code, such as a kernel function.
+        A learner of this library, fitted or not. A TypeError names parameters that are code, such
+        as a kernel function. Pipelines are saved by skops.io or joblib.
     path : str, path-like, or a file opened for writing bytes
         An open file is written to at its position.
 
@@ -60,29 +58,18 @@ def save(clf: BaseEstimator, path: StrPath | IO[bytes]) -> None:
     """
     if not is_learner(clf):
         raise TypeError(not_ours(clf))
-    content = {"model": clf}
-    if hasattr(clf, "steps"):
-        from maxmargin.persistence.pipeline_files import content_of  # takes long to import
-
-        content = content_of(clf)
-    write_file(path, "model", content)
+    write_file(path, "model", {"model": clf})
 
 
 def load(path: StrPath | IO[bytes]) -> Any:
-    """Load a learner or a pipeline that `save` has written.
+    """Load a learner that `save` has written.
 
     It continues to learn as if it had never been saved, to the bit. Nothing in the file is
     executed. ``path`` may also be an open binary file that contains nothing else. A file that is
-    damaged, foreign or inconsistent raises `ModelFileError`. A pipeline
-    that was saved with another version of scikit-learn causes its
-    ``InconsistentVersionWarning``.
+    damaged, foreign or inconsistent raises `ModelFileError`.
     """
     content = read_file(path, "model")
     with explained(path):
-        if "pipeline" in content:
-            from maxmargin.persistence.pipeline_files import pipeline_from
-
-            return pipeline_from(content)
         clf = content["model"]
         if not is_learner(clf):
             raise ValueError("it contains no learner")
@@ -96,9 +83,8 @@ def describe(path: StrPath | IO[bytes]) -> dict[str, Any]:
     -------
     dict
         ``format``, ``library`` (versions), ``kind`` ("model" or "checkpoint") and ``bytes``; and
-        about the learner, where there is one, ``estimator``, ``parameters``, ``steps`` (in a
-        pipeline, the classes of the steps before it) and, if it is fitted, ``n_features``,
-        ``classes``, ``updates``, ``mistakes``, ``supports``, ``certificate``.
+        about the learner, where there is one, ``estimator``, ``parameters`` and, if it is fitted,
+        ``n_features``, ``classes``, ``updates``, ``mistakes``, ``supports``, ``certificate``.
     """
     header, size = read_header(path)
     with explained(path):
@@ -128,8 +114,6 @@ def write_file(
             trees[name] = tree.dump(value)
     learners = [value for value in content.values() if is_learner(value)]
     summary = summary_of(learners[0]) if learners else {}
-    if "pipeline" in content:
-        summary["steps"] = [step["class"] for step in content["steps"]]
     header = {"kind": kind, "library": __version__, "summary": summary, "content": trees}
     write_container(path, header, tree.arrays, like, new_mode)
 

@@ -18,9 +18,9 @@ SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.G
 def not_ours(value: object) -> str:
     """The message about an object that cannot be saved."""
     return (
-        f"Only learners of maxmargin, and pipelines that end with one, can be saved, not "
-        f"{type(value)!r}. For what else there is of scikit-learn, use skops.io.dump, or "
-        "joblib.dump for files that only you can write, since loading those runs what is in them."
+        f"Only learners of maxmargin can be saved, not {type(value)!r}. Save pipelines and other "
+        "estimators by skops.io.dump, or by joblib.dump in files that only you can write, since "
+        "loading those runs what is in them."
     )
 
 
@@ -96,7 +96,6 @@ SUMMARY: dict[str, Callable[[Any], bool]] = {
     ),
     "certificate": _is_certificate,
     "columns": lambda value: isinstance(value, list) and all(map(_is_plain_dict, value)),
-    "steps": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
 }
 
 
