@@ -19,7 +19,7 @@ from benchmarks.harness import (
     ratios,
     seconds,
 )
-from maxmargin import FixedShare, Forgetron, PassiveAggressive
+from maxmargin import Forgetron, PassiveAggressive
 
 NAME = "events"
 QUESTION = "How long do predict_one and learn_one take on a dict?"
@@ -31,10 +31,9 @@ CASE = f"dicts of {WIDTH} features"
 # Learners for which river has no counterpart, and the microseconds that they may take.
 OTHERS = {
     "averaged weights": PassiveAggressive(C=1.0, average=True),
-    "a vote of 34 experts": FixedShare(),
     "a budget of 100 rows": Forgetron(gamma=0.1, budget=100),
 }
-MOST = dict(zip(OTHERS, (15.0, 60.0, 200.0), strict=True))
+MOST = dict(zip(OTHERS, (15.0, 200.0), strict=True))
 
 
 def run(scale: Scale) -> Report:

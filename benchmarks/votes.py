@@ -1,8 +1,7 @@
 """A vote of 34 learners: how near to the best of them in hindsight, and at what cost.
 
 Each row is predicted before it is learned from. The moving targets are those of `moving`, means of
-ten seeds. What a vote costs is compared with the products w.x of all its experts alone, in the same
-compiled loop, and with its experts learning one after the other.
+ten seeds. What a vote costs is compared with its experts learning one after the other.
 """
 
 from __future__ import annotations
@@ -24,17 +23,14 @@ from benchmarks.harness import (
     seconds,
 )
 from benchmarks.moving import SEEDS, SHARED, STREAMS, TRIALS
-from maxmargin import FixedShare, Perceptron
-from maxmargin.core.experts import Experts
+from maxmargin import FixedShare
 from maxmargin.datasets import load_electricity
 from maxmargin.evaluate import progressive
-from maxmargin.models.build import build
-from maxmargin.models.spec import ModelSpec
 
 NAME = "votes"
 QUESTION = "How near to its best expert does a vote of 34 learners come?"
 
-VOTE, ALONE, LOOKS = "the vote", "its experts, one after the other", "their products w.x alone"
+VOTE, ALONE = "the vote", "its experts, one after the other"
 
 
 def run(scale: Scale) -> Report:
@@ -70,8 +66,6 @@ def run(scale: Scale) -> Report:
     contenders += measured("1000 features", X, X @ random.normal(size=1000) > 0.0)
     values = race(contenders, scale.rounds)
     for case in dict.fromkeys(key.case for key in values):
-        cost = ratios(values, Key(case, VOTE), Key(case, LOOKS))
-        floors.append(Floor(f"{case}: time / that of the products", "<=", 1.4, cost))
         cost = ratios(values, Key(case, VOTE), Key(case, ALONE))
         floors.append(Floor(f"{case}: time / that of the experts", "<=", 1.0, cost))
         pairs.append(Comparison(Key(case, VOTE), Key(case, ALONE), ALONE))
@@ -105,15 +99,5 @@ def measured(case: str, X: np.ndarray, y: np.ndarray) -> list[Contender]:
     def alone() -> Any:
         return [clone(each).partial_fit(X, y, classes=[False, True]) for each in experts]
 
-    model: Any = build(ModelSpec(certified=False), len(experts), X[:1]).model
-    model.linear.weights[:] = np.random.default_rng(0).normal(size=model.linear.weights.shape)
-    rows, targets = model.rows(X), Experts(y.astype(np.int32), 1, len(experts))
-    order, rule = -1 - np.arange(y.size, dtype=np.int32), Perceptron()._rule(2.0)
-    step = max(64, 2**18 // X.itemsize // X.shape[1])
-
-    def looks() -> None:
-        for start in range(0, y.size, step):
-            model.present(rows, targets, order[start : start + step], rule)
-
-    works = {VOTE: vote, ALONE: alone, LOOKS: looks}
+    works = {VOTE: vote, ALONE: alone}
     return [Contender(Key(case, name), lambda w=w: seconds(w)) for name, w in works.items()]

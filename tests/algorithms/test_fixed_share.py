@@ -30,7 +30,6 @@ from maxmargin.core.experts import MOST_LEADERS, new_votes, vote
 from maxmargin.core.targets import Binary
 from maxmargin.datasets import load_electricity, make_drifting, make_switching
 from maxmargin.evaluate import progressive
-from maxmargin.training.protocol import state_of
 
 KERNEL = {"kernel": "rbf", "gamma": 2.0, "fit_intercept": False}
 
@@ -123,13 +122,11 @@ def test_it_is_the_naive_vote_of_learners_that_learn_alone(grid, classes, layout
     np.testing.assert_allclose(weights[clf.leaders_[:, 0] - 1, clf.leaders_[:, 1]], leaders)
 
 
-def test_experts_are_in_the_order_of_their_kinds():
+def test_experts_are_in_the_given_order():
     grid = GRIDS["many kinds"]
     X, codes = problem(2)
     clf = FixedShare(learners=grid).partial_fit(X, codes, classes=[0, 1])
-    names = [type(each).__name__ for each in clf.experts_]
-    assert sorted(names) == sorted(type(each).__name__ for each in grid)
-    assert names[:2] == ["NORMA", "NORMA"]
+    assert list(map(str, clf.experts_)) == list(map(str, grid))
     assert clf.weights_.size == len(grid)
 
 
@@ -142,18 +139,6 @@ def test_kernels_vote_as_learners_that_learn_alone(budget):
     progressive(clf, X, y)
     said = np.column_stack([alone(each, X, (y > 0).astype(int), 2) for each in grid])
     assert clf.expert_mistakes_.tolist() == (said != (y > 0)[:, None]).sum(axis=0).tolist()
-
-
-def test_alike_experts_drop_no_more_supports_than_each_alone():
-    """What is small beside a large rate may be all that an expert with a small one has."""
-    X, y = make_drifting(300, random_state=1)
-    grid = [NORMA(rate=rate, decay=0.5, truncation=1e-3, **KERNEL) for rate in (1.0, 1e-3)]
-    for order in (grid, grid[::-1]):
-        clf = FixedShare(learners=order)
-        progressive(clf, X, y)
-        assert state_of(clf).model.spec.experts[0][0].smallest == 1e-6
-        said = np.column_stack([alone(each, X, (y > 0).astype(int), 2) for each in order])
-        assert clf.expert_mistakes_.tolist() == (said != (y > 0)[:, None]).sum(axis=0).tolist()
 
 
 @pytest.mark.parametrize("parameters", [{}, {"budget": 10, **KERNEL}, {"learners": [AMIRA()] * 3}])
@@ -419,7 +404,7 @@ def test_experts_cannot_change_but_for_their_numbers():
     clf.partial_fit(X, codes)
     weights = clf.weights_
     assert weights.tolist() != before.tolist()
-    clf.learners = [NORMA(decay=0.0), Perceptron()]
+    clf.learners = [NORMA(decay=0.0), PUMMA()]
     with pytest.raises(ValueError, match="'learners' parameter of FixedShare cannot change"):
         clf.partial_fit(X, codes)
     with pytest.raises(ValueError, match="'learners' parameter of FixedShare cannot change"):

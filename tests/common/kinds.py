@@ -67,7 +67,7 @@ class QuickBisection(BisectionPerceptron):
 
 @kind
 class Vote(FixedShare):
-    """A group of experts, and one that is alone."""
+    """Experts of two kinds."""
 
     learners: Any = (NORMA(decay=0.0), NORMA(decay=0.1), Perceptron())
 

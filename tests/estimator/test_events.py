@@ -9,7 +9,7 @@ from problems import label
 from scipy import sparse
 from sklearn.base import clone
 
-from maxmargin import AMIRA, NORMA, FixedShare, Forgetron, PassiveAggressive, Perceptron, Projectron
+from maxmargin import AMIRA, NORMA, Forgetron, PassiveAggressive, Perceptron, Projectron
 from maxmargin.evaluate import progressive
 from maxmargin.training.protocol import state_of
 
@@ -25,7 +25,6 @@ AVERAGED = [
 ]
 EVENTS = {
     "average": (Perceptron(average=True), 60),
-    "vote": (FixedShare(), 500),
     "oldest": (Forgetron(gamma=0.1, budget=10), 500),
     "project": (Projectron(kernel="rbf", gamma=0.1, budget=10), 500),
 }

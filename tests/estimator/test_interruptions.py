@@ -23,7 +23,6 @@ from maxmargin import (
     NOCA,
     PUMMA,
     AutoMargin,
-    FixedShare,
     Forgetron,
     MaxMargin,
     Perceptron,
@@ -308,7 +307,7 @@ WAYS = {
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("Estimator", [Perceptron, PUMMA, FixedShare, Forgetron])
+@pytest.mark.parametrize("Estimator", [Perceptron, PUMMA, Forgetron])
 def test_a_row_by_the_fast_path_is_learned_or_not(Estimator, way, error):
     make, learn = WAYS[way]
     is_direct = Estimator in (Perceptron, PUMMA)

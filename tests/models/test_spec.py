@@ -156,7 +156,7 @@ OTHERS = {
     "threshold": 0.5,
     "careful": True,
     "plus": True,
-    "experts": ((ModelSpec(), 2),),
+    "experts": (ModelSpec(),),
     "scaling": "columns",
     "metric": "confidence",
     "regularization": (("alpha", 0.5),),

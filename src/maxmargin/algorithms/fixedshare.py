@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -21,7 +21,7 @@ from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
-from maxmargin.core.experts import Bank, Votes
+from maxmargin.core.experts import Votes
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
@@ -57,8 +57,7 @@ class FixedShare(LeadingExperts, OnlineClassifier):
     Parameters
     ----------
     learners : list of learners, default=None
-        The experts: any learners with a rule, without averages and without a soft margin. Experts
-        of one class that differ only in `rate`, `epsilon` and the like share computations. By
+        The experts: any learners with a rule, without averages and without a soft margin. By
         default 34: `NORMA` with nine decays and three margins, `PassiveAggressive` with four C, two
         of `AMIRA` and the `Perceptron`; the other parameters then apply to them (`fit_intercept`,
         `kernel`, `budget`). The defaults suit rows of moderate norm: scale the features.
@@ -130,24 +129,22 @@ class FixedShare(LeadingExperts, OnlineClassifier):
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 
-    def _groups(self) -> list[Group]:
+    def _experts(self) -> Sequence[Any]:
         if self.learners is not None:
             check_experts(self.learners, OnlineClassifier)
-            return grouped(self.learners)
+            return self.learners  # type: ignore[no-any-return]
         names = STRUCTURAL | {"cache_size", "device"}
-        return _default_groups(
+        return default_experts(
             **{name: getattr(self, name) for name in names if hasattr(self, name)}
         )
 
-    def _experts(self) -> list[OnlineClassifier]:
-        return [learner for group in self._groups() for learner in group.learners]
-
     def _spec(self) -> ModelSpec:
-        experts = tuple((group.spec, len(group.learners)) for group in self._groups())
+        experts = tuple(spec_of(learner) for learner in self._experts())
         return replace(super()._spec(), experts=experts)
 
     def _rule(self, p: Any) -> VoteRule:
-        rules = tuple(rules_of(group, each) for group, each in zip(self._groups(), p, strict=True))
+        pairs = zip(self._experts(), p, strict=True)
+        rules = tuple(learner._rule(own) for learner, own in pairs)
         return VoteRule(rules, math.exp(-self.rate), float(self.share))
 
     def _uses_weights(self) -> bool:
@@ -349,7 +346,7 @@ class VoteTrainer(OnlineTrainer):
         spec: Callable[[], ModelSpec],
         run: RunPasses,
         *,
-        experts: Callable[[], list[OnlineClassifier]],
+        experts: Callable[[], Sequence[OnlineClassifier]],
     ) -> None:
         super().__init__(options, rule, spec, run)
         self._experts = experts
@@ -374,19 +371,18 @@ def check_same_experts(spec: ModelSpec, state: State) -> None:
 
 
 @lru_cache(maxsize=8)
-def _default_groups(**given: Any) -> list[Group]:
+def default_experts(**given: Any) -> tuple[Any, ...]:
     """The experts that there are by default, with these parameters."""
     norma = [NORMA(rate=1.0, decay=d, margin=m, **given) for d in DECAYS for m in MARGINS]
     aggressive = [PassiveAggressive(C=C, **given) for C in CAPS]
     amira = [AMIRA(epsilon=epsilon, multiclass="ovr", **given) for epsilon in EPSILONS]
-    return grouped([*norma, *aggressive, *amira, Perceptron(**given)])
+    return (*norma, *aggressive, *amira, Perceptron(**given))
 
 
-class Group(NamedTuple):
-    """Experts of one kind: one model has the problems of all."""
-
-    spec: ModelSpec
-    learners: list[Any]
+def spec_of(learner: Any) -> ModelSpec:
+    """The specification of the model of an expert, which keeps no vectors for a certificate."""
+    spec: ModelSpec = learner._spec()
+    return replace(spec, certified=spec.multiclass != "ovr" or spec.has_pairs())
 
 
 def check_experts(learners: Sequence[Any], base: type) -> None:
@@ -414,33 +410,3 @@ def check_experts(learners: Sequence[Any], base: type) -> None:
         }
         for why in (why for why, holds in cannot.items() if holds):
             raise ValueError(f"{the} cannot hold learners[{k}], {learner!r}: {why}.")
-
-
-def grouped(learners: Sequence[Any]) -> list[Group]:
-    """Groups of learners of one class and with equal specifications, in order of appearance.
-
-    Learners of several classes together, or from pairs of rows, stay alone.
-    """
-    groups: list[Group] = []
-    for learner in learners:
-        spec = learner._spec()
-        alone = spec.multiclass != "ovr" or spec.has_pairs()
-        spec = replace(spec, certified=alone)
-        for k, (known, members) in enumerate(groups):
-            if not alone and known == spec and type(members[0]) is type(learner):
-                # What one of them needs, all must keep.
-                smallest, lengths = min(known.smallest, spec.smallest), known.lengths | spec.lengths
-                known = replace(known, smallest=smallest, lengths=lengths)
-                groups[k] = Group(known, [*members, learner])
-                break
-        else:
-            groups.append(Group(spec, [learner]))
-    return groups
-
-
-def rules_of(group: Group, p: float) -> Any:
-    """The rules of the experts of a group in that norm, or the rule of the only one."""
-    rules = [learner._rule(p) for learner in group.learners]
-    if len(rules) == 1:
-        return rules[0]
-    return Bank(rules[0], np.array(rules, dtype=np.float64), each=1)

@@ -8,9 +8,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.array_fields import Array, blank
-from maxmargin.core.numba_backend import Compiled, bridge, helper, overload, with_methods_of
+from maxmargin.core.numba_backend import Compiled, bridge, helper, overload
 from maxmargin.core.rule import rule
-from maxmargin.core.targets import Binary, weighted, weights_in, with_weights
 
 # The most leaders that are recorded: one for each trial at first, then half as often whenever the
 # array is full.
@@ -107,37 +106,6 @@ class ExpertRules(NamedTuple):
 
     def answer(self, e, trial):
         return answer_of(self.banks, e, trial)
-
-
-@with_methods_of(Binary)
-class Experts(NamedTuple):
-    """The ``each`` problems of a learner, once for each of several experts."""
-
-    labels: np.ndarray
-    each: int
-    experts: int
-
-    def problems(self):
-        return self.each * self.experts
-
-    def sign(self, i, c):
-        positive = 1 if self.each == 1 else c % self.each
-        return 1.0 if self.labels[i] == positive else -1.0
-
-    def is_shown(self, c):
-        return True
-
-    def class_of(self, i):
-        return self.labels[i]
-
-
-WeightedExperts = with_weights(Experts)
-
-
-def experts_of(targets: Any, each: int, experts: int) -> Any:
-    """The targets of so many experts with so many problems."""
-    made, sample_weight = Experts(targets.labels, each, experts), weights_in(targets)
-    return made if sample_weight is None else weighted(made, sample_weight)
 
 
 @helper
@@ -354,31 +322,29 @@ def new_mixture(problems: int, experts: int) -> Mixture:
 
 
 @helper
-def winner(scores, n, first, columns, classes):  # type: ignore[no-untyped-def]
+def winner(scores, n, columns, classes):  # type: ignore[no-untyped-def]
     """The class of the highest score of row ``n``; of two classes the sign of the second's decides.
 
-    The scores are in ``columns`` columns from ``first`` on, those of the ``classes`` that can be
-    predicted before others; a single one is that of class 1.
+    The scores of the ``classes`` that can be predicted come first of ``columns`` columns; a single
+    one is that of class 1.
     """
     if classes == 2:
-        return 1 if scores[n, first + min(columns - 1, 1)] >= 0.0 else 0
+        return 1 if scores[n, min(columns - 1, 1)] >= 0.0 else 0
     best = 0
     for c in range(1, classes):
-        if scores[n, first + c] > scores[n, first + best]:
+        if scores[n, c] > scores[n, best]:
             best = c
     return best
 
 
 @Compiled
-def predict_classes(outputs, each, classes, first, stop, predicted):  # type: ignore[no-untyped-def]
-    """Put into ``predicted`` the classes that experts ``first`` to ``stop`` predict for each row.
+def predict_classes(outputs, columns, classes, e, predicted):  # type: ignore[no-untyped-def]
+    """Put into ``predicted`` the classes that expert ``e`` predicts for each row.
 
-    Of the ``each`` outputs of an expert those of the first ``classes`` are of classes that can be
-    predicted.
+    Its outputs are in the first ``columns`` columns; see `winner`.
     """
     for n in range(predicted.shape[0]):
-        for e in range(first, stop):
-            predicted[n, e] = winner(outputs, n, (e - first) * each, each, classes)
+        predicted[n, e] = winner(outputs, n, columns, classes)
 
 
 @Compiled
@@ -399,17 +365,10 @@ def vote(predicted, order, targets, classes, votes, keep, share, scores, tally):
         votes.score(predicted, n, scores)
         if order[n] >= 0:
             label, weight = targets.labels[order[n]], targets.weight_of(order[n])
-            mistakes += winner(scores, n, 0, scores.shape[1], classes) != label
+            mistakes += winner(scores, n, scores.shape[1], classes) != label
             trials += 1
             kept = max(SMALLEST_PART, keep if weight == 1.0 else keep**weight)
             votes.judge(predicted, n, label, kept, share)
             if is_due(votes.clock, trials):
                 write_leader(votes.leaders, votes.clock, votes.leader())
     tally[0].trials, tally[0].mistakes = trials, mistakes
-
-
-def rules_in(rules: Any) -> list[Any]:
-    """The rules of banks, each as a tuple of its parameters; any other rule by itself."""
-    if isinstance(rules, ExpertRules):
-        return [each for bank in rules.banks for each in rules_in(bank)]
-    return [tuple(line) for line in rules.table.tolist()] if isinstance(rules, Bank) else [rules]

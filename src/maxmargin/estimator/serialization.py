@@ -133,7 +133,7 @@ def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
         model = _one_from(leaves, spec, problems, unseen, width, private)
     if leaves:
         raise Misfit(f"the model is not one for the parameters: {', '.join(sorted(leaves))}")
-    for each in (model, *getattr(model, "groups", ())):
+    for each in (model, *getattr(model, "members", ())):
         model_tree.check_ranges(each, classes.size)
     return model
 
@@ -171,15 +171,15 @@ def _one_from(
 
 
 def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int) -> VoteModel:
-    groups = []
-    for k, (one, count) in enumerate(spec.experts):
-        path = f"groups.{k}."
+    members = []
+    for k, one in enumerate(spec.experts):
+        path = f"members.{k}."
         names = [name for name in leaves if name.startswith(path)]
         own = {name.removeprefix(path): leaves.pop(name) for name in names}
-        groups.append(_one_from(own, one, count * problems, unseen, width, private=0))
+        members.append(_one_from(own, one, problems, unseen, width, private=0))
         leaves |= {path + name: value for name, value in own.items()}  # which belong to nothing
     model: VoteModel = model_tree.filled(VoteModel(spec, problems, unseen, []), leaves)
-    model.groups = groups
+    model.members = members
     _check_mixture(model.votes)
     return model
 

@@ -74,14 +74,14 @@ KERNELS = {"rbf": _gaussian, "poly": _polynomial}
 @outputs.register
 def _of_votes(formula: Votes, graph: Graph, rows: str) -> str:
     votes, each = [], formula.problems
-    for group in formula.groups:
-        experts = graph("Reshape", outputs(group, graph, rows), np.array([0, -1, each]))
+    for member in formula.members:
+        scores = outputs(member, graph, rows)
         if formula.classes == 2:
-            score = graph("Gather", experts, np.array(min(each - 1, 1)), axis=2)
+            score = graph("Gather", scores, np.array([min(each - 1, 1)]), axis=1)
             votes.append(graph.cast(graph("GreaterOrEqual", score, 0.0), np.int64))
         else:
-            scores = graph("Gather", experts, np.arange(formula.classes), axis=2)
-            votes.append(graph("ArgMax", scores, axis=2, keepdims=0))
+            scores = graph("Gather", scores, np.arange(formula.classes), axis=1)
+            votes.append(graph("ArgMax", scores, axis=1, keepdims=1))
     classes = np.ones(1, np.int64) if each == 1 else np.arange(each)
     voices = graph("Unsqueeze", graph("Concat", *votes, axis=1), np.array([1]))
     signs = graph("Where", graph("Equal", voices, classes[:, None]), 1.0, -1.0)

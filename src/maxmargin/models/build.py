@@ -107,7 +107,7 @@ def _mixture(
 
 
 def _vote(spec: ModelSpec, problems: int, X: Any, *, unseen: bool, **given: Any) -> Built:
-    each = [build(one, count * problems, X, unseen=unseen, **given) for one, count in spec.experts]
+    each = [build(one, problems, X, unseen=unseen, **given) for one in spec.experts]
     model = VoteModel(spec, problems, unseen, [built.model for built in each])
     return Built(model, [built.rows for built in each], max(built.radius for built in each))
 
@@ -123,8 +123,8 @@ def tail_for(spec: ModelSpec, radius: float | None) -> Tail:
 
 def check_fits(spec: ModelSpec, problems: int) -> None:
     """Raise where `build` would for any stream of rows."""
-    for expert, count in spec.experts:
-        check_fits(expert, count * problems)
+    for expert in spec.experts:
+        check_fits(expert, problems)
     if not spec.experts:
         eviction = None if spec.on_full is None else eviction_for(spec, 0)
         check_combination(spec, problems, False, eviction)

@@ -33,10 +33,10 @@ class Votes(NamedTuple):
     An expert predicts the class of its highest output, or by the sign of its only output.
     """
 
-    groups: Sequence[Any]  # formulas of outputs, each expert by expert
+    members: Sequence[Any]  # formulas of the outputs of each expert
     weights: np.ndarray  # (experts,)
     problems: int  # outputs of each expert
-    classes: int  # number of problems whose classes can be predicted; 2 for a single problem
+    classes: int  # number of classes that can be predicted
 
 
 class Standardization(NamedTuple):

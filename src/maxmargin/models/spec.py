@@ -29,7 +29,7 @@ class ModelSpec:
     scaling : "columns" divides each column by its largest absolute value so far
     metric : the statistics kept for each column, a key of `models.linear_model.METRICS`
     regularization : the parameters of a `Leader`
-    experts : the specifications of voting experts, with the number of experts of each
+    experts : the specifications of voting experts
     mixture : the kind of each expert of a mixture (`spaces.expert_space`)
     n_components : of a mixture with kernel="rbf", the number of random features of each width
     """
@@ -62,7 +62,7 @@ class ModelSpec:
     scaling: str | None = None
     metric: str | None = None
     regularization: tuple[tuple[str, float], ...] = ()
-    experts: tuple[tuple[ModelSpec, int], ...] = ()
+    experts: tuple[ModelSpec, ...] = ()
     mixture: tuple[str, ...] = ()
     n_components: int = 0
 

@@ -334,7 +334,7 @@ def with_columns(rows: np.ndarray, columns: int) -> np.ndarray:
 def numbers_of(spec: ModelSpec, columns: int) -> int:
     """About how many numbers a model keeps for each of its problems."""
     if spec.experts:
-        return sum(count * numbers_of(expert, columns) for expert, count in spec.experts)
+        return sum(numbers_of(expert, columns) for expert in spec.experts)
     if spec.on_full is None or spec.budget is None:
         return columns
     has_products = spec.lengths or spec.on_full == "project"

@@ -2,7 +2,7 @@
 
 Numba's dispatch on the types of the arguments takes ten times as long as learning from a short row.
 So the compiled code is looked up once for each kind of row and then called directly. Linear models,
-mixtures and votes of linear models, and models on a budget have a fast route.
+mixtures of them, and models on a budget have a fast route.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import struct
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.experts import predict_classes, rules_in, score_votes
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.numba_backend import Compiled, Loop
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
@@ -27,7 +26,6 @@ from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import ONLY_ROW, BudgetModel, Code, RowProducts
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
-from maxmargin.models.vote_model import Ballot, VoteModel, VoteRule
 from maxmargin.streams.iterators import entries
 from maxmargin.training.calibration import NO_ODDS, NO_ROWS, NO_WEIGHTS, follow, tracks_level
 from maxmargin.training.following import traced
@@ -436,66 +434,7 @@ def _kinds(rows: SingleRow, targets: Targets) -> tuple[type, ...]:
     return type(rows), type(targets), type(rows.tail)
 
 
-class OneRowOfVotes(OneRow):
-    """The fast route through a vote of linear models, without sample or class weights."""
-
-    @staticmethod
-    def applies_to(model: Model) -> bool:
-        return isinstance(model, VoteModel) and model.can_learn_in_place()
-
-    def can_learn(self, w: float, rule: Rule) -> bool:
-        pairs = zip(self.model.groups, cast(VoteRule, rule).rules, strict=True)
-        each = ((group, one) for group, rules in pairs for one in rules_in(rules))
-        return w == 1.0 and not any(may_overflow(group, one) for group, one in each)
-
-    def _prepare(self) -> None:
-        model = self.model
-        self.tail, self.ballots = model.groups[0].tail, dict[tuple[type, ...], Ballot]()
-        self.answers = np.empty((1, model.votes.weights.size), np.int32)
-        self.found = np.empty((1, model.problems()))
-        self.views, first = list[tuple[Any, ...]](), 0
-        for group, count in zip(model.groups, model.sizes(), strict=True):
-            found = np.empty((1, count * model.problems()))
-            arguments = found, model.problems(), model.classes(), first, first + count, self.answers
-            predict = predict_classes.entry(*arguments)
-            self.views.append((group.tail, group.view(), found[0], predict, arguments))
-            first += count
-        self.count_votes = score_votes.entry(self.answers, model.votes, self.found)
-
-    def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
-        return False
-
-    def _learn(
-        self, rows: SingleRow, targets: Targets, row_weight: np.ndarray = NO_WEIGHTS
-    ) -> bool:
-        if (kinds := _kinds(rows, targets)) not in self.ballots:
-            self.ballots[kinds] = Ballot(self.model, self.rule, rows, targets, ONLY_ROW)
-        try:
-            if self.ballots[kinds].learn(rows, targets) and not self.can_learn(1.0, self.rule):
-                self.state = None
-        except BaseException:
-            self._stop()
-            raise
-        return True
-
-    def _class_number(self, rows: SingleRow) -> int:
-        found = self._outputs(rows)
-        if found is None:
-            return -1
-        return int(found[0] >= 0.0) if found.size == 1 else int(found.argmax())
-
-    def _outputs(self, rows: SingleRow) -> np.ndarray | None:
-        for k, (tail, view, found, predict, arguments) in enumerate(self.views):
-            row = rows if rows.tail == tail else rows._replace(tail=tail)
-            compute = self._entry((k, type(rows)), outputs_into, row, view, 0, found)
-            if not compute(row, view, 0, found):
-                return None
-            predict(*arguments)
-        self.count_votes(self.answers, self.model.votes, self.found)
-        return self.found[0, self.first : self.first + self.shown].copy()
-
-
-class OneRowOfBudgets(OneRowOfVotes):
+class OneRowOfBudgets(OneRow):
     """The fast route through a kernel model on a budget."""
 
     @staticmethod
@@ -513,6 +452,9 @@ class OneRowOfBudgets(OneRowOfVotes):
         # The content of the last row that was predicted, and its outputs, until one is learned.
         self.predicted: tuple[Any, Any] = (None, None)
 
+    def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
+        return False
+
     def _learn(
         self, rows: SingleRow, targets: Targets, row_weight: np.ndarray = NO_WEIGHTS
     ) -> bool:
@@ -527,6 +469,12 @@ class OneRowOfBudgets(OneRowOfVotes):
             self.state = None
             raise
         return True
+
+    def _class_number(self, rows: SingleRow) -> int:
+        found = self._outputs(rows)
+        if found is None:
+            return -1
+        return int(found[0] >= 0.0) if found.size == 1 else int(found.argmax())
 
     def _outputs(self, rows: SingleRow) -> np.ndarray | None:
         if not self._is_usable(rows):
@@ -550,7 +498,7 @@ class OneRowOfBudgets(OneRowOfVotes):
         return X
 
 
-ROUTES: tuple[type[OneRow], ...] = (OneRow, OneRowOfVotes, OneRowOfBudgets)
+ROUTES: tuple[type[OneRow], ...] = (OneRow, OneRowOfBudgets)
 
 
 def fast_route_for(
