@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from maxmargin import NORMA, TrackingALMA
 from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED
-from pictures import promises
-from pictures.promises import Promise
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+import theorem_checks as checks
+from theorem_checks import TheoremCheck
 
 # Several bounds of one panel differ by their dashes.
 DASHES = ("-", "--", ":")
@@ -22,90 +27,90 @@ MOST_MARKS = 10
 
 def pumma() -> Figure:
     """Updates and margin against delta, and in the ∞-norm against p."""
-    return _drawn(*promises.pumma(), *promises.pumma_of_few_features())
+    return _drawn(*checks.pumma(), *checks.pumma_of_few_features())
 
 
 def romma_and_alma() -> Figure:
     """Updates and margin against what is asked for."""
-    return _drawn(*promises.romma(), *promises.alma())
+    return _drawn(*checks.romma(), *checks.alma())
 
 
 def perceptron() -> Figure:
     """Updates, margin, length and turns against the margin that is asked for."""
-    return _drawn(*promises.perceptron(), promises.perceptron_length(), promises.perceptron_turns())
+    return _drawn(*checks.perceptron(), checks.perceptron_length(), checks.perceptron_turns())
 
 
 def relaxation() -> Figure:
     """Updates and margin against the overshoot."""
-    return _drawn(*promises.relaxation())
+    return _drawn(*checks.relaxation())
 
 
 def amira() -> Figure:
     """Updates and margin against epsilon, length on the way, and updates with noise."""
-    return _drawn(*promises.amira(), promises.amira_length(), promises.amira_inseparable())
+    return _drawn(*checks.amira(), checks.amira_length(), checks.amira_inseparable())
 
 
 def directional() -> Figure:
     """Updates against the margin that is asked for, and the search for the best one."""
     return _drawn(
-        promises.directional(),
-        promises.directional_turns(),
-        promises.directional_fixed(),
-        promises.directional_rates(),
-        promises.largest_ratio(),
-        promises.bisection(),
+        checks.directional(),
+        checks.directional_turns(),
+        checks.directional_fixed(),
+        checks.directional_rates(),
+        checks.largest_ratio(),
+        checks.bisection(),
     )
 
 
 def mistakes_and_losses() -> Figure:
     """Mistakes, losses and regret along a stream."""
     return _drawn(
-        promises.passive_aggressive(),
-        promises.passive_aggressive_losses(),
-        promises.pegasos(),
-        promises.fixed_share(),
+        checks.passive_aggressive(),
+        checks.passive_aggressive_losses(),
+        checks.pegasos(),
+        checks.fixed_share(),
     )
 
 
 def moving_targets() -> Figure:
     """Mistakes, margin errors and losses of both learners, and mistakes without tuning."""
-    pairs = zip(promises.moving(NORMA), promises.moving(TrackingALMA), strict=True)
-    return _drawn(*(promise for pair in pairs for promise in pair), *promises.untuned())
+    pairs = zip(checks.moving(NORMA), checks.moving(TrackingALMA), strict=True)
+    return _drawn(*(check for pair in pairs for check in pair), *checks.untuned())
 
 
 def probabilities() -> Figure:
     """Log losses of AutoMargin along two streams, beside those of its experts."""
-    return _drawn(promises.automargin(0), promises.automargin(2))
+    return _drawn(checks.automargin(0), checks.automargin(2))
 
 
 def columns() -> Figure:
     """Mistakes of AROW along a stream and against r, regrets of AdaGrad and FTRL."""
-    return _drawn(promises.arow(), promises.arow_regularised(), promises.adagrad(), promises.ftrl())
+    return _drawn(checks.arow(), checks.arow_regularised(), checks.adagrad(), checks.ftrl())
 
 
 def bounded_memory() -> Figure:
     """Mistakes along a stream, and against the memory."""
     return _drawn(
-        promises.forgetron(),
-        promises.projectron(),
-        promises.random_budget(),
-        promises.random_budgets(),
+        checks.forgetron(),
+        checks.projectron(),
+        checks.random_budget(),
+        checks.random_budgets(),
     )
 
 
 def mixtures() -> Figure:
     """Margin errors of NOCA."""
-    return _drawn(promises.noca(), promises.noca_reestimated())
+    return _drawn(checks.noca(), checks.noca_reestimated())
 
 
-def _drawn(*panels: Promise) -> Figure:
+def _drawn(*panels: TheoremCheck) -> Figure:
     """Two panels a row, and on top what the colours mean."""
     rows = -(-len(panels) // 2)
     figure = Figure(figsize=(6.6, 2.5 * rows + 0.35), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
     all_axes = figure.subplots(rows, 2, squeeze=False).flat
-    for axes, promise in zip(all_axes, panels, strict=True):
-        _draw(axes, promise)
+    for axes, check in zip(all_axes, panels, strict=True):
+        _draw(axes, check)
     colors = {"proved": BOUND, "observed": MARGIN}
     lines = [Line2D([], [], color=color, linewidth=2.5) for color in colors.values()]
     place = {"loc": "outside upper left", "ncols": 2, "frameon": False}
@@ -113,34 +118,34 @@ def _drawn(*panels: Promise) -> Figure:
     return figure
 
 
-def _draw(axes: Any, promise: Promise) -> None:
-    bounds = np.array(list(promise.proved.values()))
-    tightest = bounds.max(axis=0) if promise.is_floor else bounds.min(axis=0)
-    between = promise.happened, tightest
-    axes.fill_between(promise.at, *between, color=BOUND, alpha=0.12, linewidth=0)
-    for (name, bound), dashes in zip(promise.proved.items(), DASHES, strict=False):
-        axes.plot(promise.at, bound, color=BOUND, linestyle=dashes, label=name)
-    for other in promise.beside:
+def _draw(axes: Any, check: TheoremCheck) -> None:
+    bounds = np.array(list(check.proved.values()))
+    tightest = bounds.max(axis=0) if check.is_floor else bounds.min(axis=0)
+    between = check.observed, tightest
+    axes.fill_between(check.at, *between, color=BOUND, alpha=0.12, linewidth=0)
+    for (name, bound), dashes in zip(check.proved.items(), DASHES, strict=False):
+        axes.plot(check.at, bound, color=BOUND, linestyle=dashes, label=name)
+    for other in check.others:
         low = np.where(other <= 0.9 * bounds.max(), other, np.nan)  # names are above
-        axes.plot(promise.at, low, color=MUTED, linewidth=0.7, alpha=0.6, zorder=1)
-    marker = "o" if promise.at.size <= MOST_MARKS else ""
-    axes.plot(promise.at, promise.happened, color=MARGIN, marker=marker, markersize=3.5)
+        axes.plot(check.at, low, color=MUTED, linewidth=0.7, alpha=0.6, zorder=1)
+    marker = "o" if check.at.size <= MOST_MARKS else ""
+    axes.plot(check.at, check.observed, color=MARGIN, marker=marker, markersize=3.5)
     # Text that is turned is hard to read: what is counted stands above the axis, below a title,
     # for which the empty line makes room; that may be wider than its panel.
-    axes.set_title(f"\n{promise.upwards}", loc="left", color=MUTED, fontsize=11)
+    axes.set_title(f"\n{check.upwards}", loc="left", color=MUTED, fontsize=11)
     above = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    title = axes.annotate(promise.title, (0.0, 1.0), (0.0, 20.0), **above, color=INK, weight="bold")
+    title = axes.annotate(check.title, (0.0, 1.0), (0.0, 20.0), **above, color=INK, weight="bold")
     title.set_in_layout(False)
-    axes.set_xlabel(promise.across)
-    across, upwards = promise.scales
+    axes.set_xlabel(check.across)
+    across, upwards = check.scales
     axes.set_xscale(across)
     axes.set_yscale(upwards)
-    shown = np.vstack([bounds, promise.happened])
-    for axis, values in ((axes.xaxis, promise.at), (axes.yaxis, shown)):
+    shown = np.vstack([bounds, check.observed])
+    for axis, values in ((axes.xaxis, check.at), (axes.yaxis, shown)):
         _tick(axis, values)
     if upwards == "linear" and shown.min() < 0.5 * shown.max():
         axes.set_ylim(bottom=0.0)
-    if not promise.is_floor:
+    if not check.is_floor:
         axes.set_ylim(top=_above(shown, upwards, 0.1 + 0.15 * len(bounds)))  # room for names
     axes.legend(frameon=False, fontsize=10, labelcolor=BOUND, loc="best", handlelength=1.4)
 

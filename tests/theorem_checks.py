@@ -1,7 +1,7 @@
-"""What theorems promise beside what happens: the numbers of the pictures in `theorems`.
+"""Proved bounds and observed values of every theorem, on small data with a seed.
 
-Each function runs learners on small data that have a seed, and returns one `Promise`. The tests
-hold all of them.
+Each function returns a `TheoremCheck`. `tests/docs/test_theorems_page.py` asserts that they hold,
+and the pictures of the page on theorems draw them.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ SIGNS = (-1, 1)
 PASSES = 100_000
 
 
-class Promise(NamedTuple):
-    """What is proved beside what happens, along one axis.
+class TheoremCheck(NamedTuple):
+    """Proved bounds and observed values along one axis.
 
     Attributes
     ----------
     title : begins with the name of the learner
     across, upwards : what the axes are
-    at : where on the axis
+    at : positions on the first axis
     proved : bounds, by the names of their functions
-    happened : what was measured
-    is_floor : do the bounds lie below what happens?
+    observed : what was measured
+    is_floor : True if the bounds are lower bounds
     scales : of both axes
-    beside : what others reached, a line each
+    others : what others reached, a line each
     """
 
     title: str
@@ -68,18 +68,18 @@ class Promise(NamedTuple):
     upwards: str
     at: Array
     proved: dict[str, Array]
-    happened: Array
+    observed: Array
     is_floor: bool = False
     scales: tuple[str, str] = ("log", "log")
-    beside: Sequence[Array] = ()
+    others: Sequence[Array] = ()
 
-    def is_kept(self) -> bool:
-        """Is everything that happened on the right side of all bounds, but for rounding?"""
+    def holds(self) -> bool:
+        """True if all observed values respect all bounds, up to rounding."""
         bounds = np.array(list(self.proved.values()))
         allowed = 1e-9 * np.abs(bounds)
         if self.is_floor:
-            return bool((self.happened >= bounds - allowed).all())
-        return bool((self.happened <= bounds + allowed).all())
+            return bool((self.observed >= bounds - allowed).all())
+        return bool((self.observed <= bounds + allowed).all())
 
 
 # ----------------------------------------------------------------------------------- separable rows
@@ -134,7 +134,7 @@ def fitted(learner: Any, X: Array, y: Array, fit_intercept: bool = False) -> Any
     """The learner, after as many passes as it needs."""
     learner.set_params(fit_intercept=fit_intercept, max_iter=PASSES, random_state=0).fit(X, y)
     if not learner.converged_:
-        raise RuntimeError(f"{learner} did not converge, and promises nothing")
+        raise RuntimeError(f"{learner} did not converge, so no theorem applies")
     return learner
 
 
@@ -157,14 +157,14 @@ def _both(
     most: dict[str, Callable[[float], float]],
     least: Callable[[float], float],
     axis: str = "log",
-) -> tuple[Promise, Promise]:
-    """The two promises of a learner that ends: few updates, and a part of the best margin."""
+) -> tuple[TheoremCheck, TheoremCheck]:
+    """Two checks of a learner that converges: few updates, and a part of the best margin."""
     updates, shares = fits
     allowed = {function: each(bound, values) for function, bound in most.items()}
     part = {"margin_fraction": each(least, values)}
     return (
-        Promise(name, across, "updates", values, allowed, updates, scales=(axis, "log")),
-        Promise(
+        TheoremCheck(name, across, "updates", values, allowed, updates, scales=(axis, "log")),
+        TheoremCheck(
             name, across, "part of the best margin", values, part, shares, True, (axis, "linear")
         ),
     )
@@ -196,7 +196,7 @@ DELTAS = np.geomspace(0.01, 0.5, 7)
 
 
 @lru_cache
-def pumma() -> tuple[Promise, Promise]:
+def pumma() -> tuple[TheoremCheck, TheoremCheck]:
     """Against delta, with an intercept."""
     X, y = make_separable(60, 5, gap=1.0, random_state=0)
     exact = MaxMargin(soft_margin=0.0, tol=1e-8).fit(X, y)
@@ -211,8 +211,8 @@ def pumma() -> tuple[Promise, Promise]:
 
 
 @lru_cache
-def pumma_of_few_features() -> tuple[Promise, Promise]:
-    """Against p, where 3 of 30 features matter: promises in the ∞-norm."""
+def pumma_of_few_features() -> tuple[TheoremCheck, TheoremCheck]:
+    """Against p, where 3 of 30 features matter: bounds in the ∞-norm."""
     X, y = make_r_of_k(100, 30, k=3, r=1, random_state=0)
     features, norm, delta = X.shape[1], np.inf, 0.1
     exponents = np.array([2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0])
@@ -265,7 +265,7 @@ def _largest_margin(X: Array, y: Array) -> float:
 
 # ---------------------------------------------------------------------------------- ROMMA and ALMA
 @lru_cache
-def romma() -> tuple[Promise, Promise]:
+def romma() -> tuple[TheoremCheck, TheoremCheck]:
     rows = separable()
     fits = _fits(lambda delta: ROMMA(delta=delta), DELTAS, rows)
     most = {"max_updates": lambda delta: ROMMA.max_updates(delta, rows.radius(), rows.margin)}
@@ -273,7 +273,7 @@ def romma() -> tuple[Promise, Promise]:
 
 
 @lru_cache
-def alma() -> tuple[Promise, Promise]:
+def alma() -> tuple[TheoremCheck, TheoremCheck]:
     rows, alphas = normalised(), np.geomspace(0.1, 1.0, 6)
     fits = _fits(lambda alpha: ALMA(alpha=alpha), alphas, rows)
     most = {"max_updates": lambda alpha: ALMA.max_updates(alpha, rows.margin)}
@@ -282,7 +282,7 @@ def alma() -> tuple[Promise, Promise]:
 
 # ------------------------------------------------------------------------------------------- AMIRA
 @lru_cache
-def amira() -> tuple[Promise, Promise]:
+def amira() -> tuple[TheoremCheck, TheoremCheck]:
     rows, epsilons = separable(), np.geomspace(0.01, 1.0, 7)
     fits = _fits(lambda epsilon: AMIRA(epsilon=epsilon), epsilons, rows)
     most = {"max_updates": lambda epsilon: AMIRA.max_updates(epsilon, rows.radius(), rows.margin)}
@@ -290,12 +290,12 @@ def amira() -> tuple[Promise, Promise]:
 
 
 @lru_cache
-def amira_length() -> Promise:
+def amira_length() -> TheoremCheck:
     """The length of the weights on the way."""
     rows, epsilon = separable(), 0.1
     lengths = np.linalg.norm(list(_along(AMIRA(epsilon=epsilon), rows)), axis=1)
     longest = np.full(lengths.size, AMIRA.max_norm(epsilon, rows.margin))
-    return Promise(
+    return TheoremCheck(
         "AMIRA, ε = 0.1",
         "updates",
         "length of w",
@@ -307,11 +307,11 @@ def amira_length() -> Promise:
 
 
 @lru_cache
-def amira_inseparable() -> Promise:
+def amira_inseparable() -> TheoremCheck:
     """Updates, which are mistakes for epsilon = 1, on rows of length 1 that nothing separates."""
     epsilon, stream = 1.0, _noisy_directions(2000, 0.02)
     shares = np.linspace(0.05, 1.0, 20)
-    happened = _counted(AMIRA(epsilon=epsilon), stream, "n_updates_")
+    observed = _counted(AMIRA(epsilon=epsilon), stream, "n_updates_")
     losses = {gamma: np.cumsum(stream.lacking(1.0, gamma) ** 2) for gamma in shares}
     bounds = (AMIRA.max_updates_inseparable, AMIRA.max_mistakes)
     most = {
@@ -325,7 +325,7 @@ def amira_inseparable() -> Promise:
         for bound in bounds
     }
     title = "AMIRA, ε = 1, with noise"
-    return _along_stream(title, "updates", stream.stops(), most, happened)
+    return _along_stream(title, "updates", stream.stops(), most, observed)
 
 
 # ----------------------------------------------------------------------- Perceptron and Relaxation
@@ -334,7 +334,7 @@ THRESHOLDS = np.geomspace(0.03, 10.0, 7)
 
 
 @lru_cache
-def perceptron() -> tuple[Promise, Promise]:
+def perceptron() -> tuple[TheoremCheck, TheoremCheck]:
     rows = separable()
     radius = rows.radius()
     fits = _fits(lambda b: Perceptron(margin=b * radius**2), THRESHOLDS, rows)
@@ -354,48 +354,48 @@ def perceptron() -> tuple[Promise, Promise]:
 
 
 @lru_cache
-def perceptron_length() -> Promise:
+def perceptron_length() -> TheoremCheck:
     rows = separable()
     radius = rows.radius()
-    happened = [
+    observed = [
         max(np.linalg.norm(list(_along(Perceptron(margin=b * radius**2), rows)), axis=1))
         for b in THRESHOLDS
     ]
     most = each(
         lambda b: Perceptron.max_norm(radius, rows.margin, threshold=b * radius**2), THRESHOLDS
     )
-    return Promise(
+    return TheoremCheck(
         "Perceptron",
         "b / R²",
         "largest length of w",
         THRESHOLDS,
         {"max_norm": most},
-        np.array(happened),
+        np.array(observed),
     )
 
 
 @lru_cache
-def perceptron_turns() -> Promise:
+def perceptron_turns() -> TheoremCheck:
     rows = separable()
     radius = rows.radius()
-    happened = [_last_turn_away(Perceptron(margin=b * radius**2), rows) for b in THRESHOLDS]
+    observed = [_last_turn_away(Perceptron(margin=b * radius**2), rows) for b in THRESHOLDS]
     most = each(
         lambda b: Perceptron.stepwise_from(radius, rows.margin, threshold=b * radius**2),
         THRESHOLDS,
     )
-    return Promise(
+    return TheoremCheck(
         "Perceptron",
         "b / R²",
         "last turn away, after updates",
         THRESHOLDS,
         {"stepwise_from": most},
-        np.array(happened, float),
+        np.array(observed, float),
         scales=("log", "linear"),
     )
 
 
 @lru_cache
-def relaxation() -> tuple[Promise, Promise]:
+def relaxation() -> tuple[TheoremCheck, TheoremCheck]:
     """Against how far a correction aims above the margin."""
     rows, b, rate = separable(), 1.0, 1.0
     radius, smallest = rows.radius(), float(rows.lengths().min())
@@ -422,7 +422,7 @@ BETAS = np.array([0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
 
 
 @lru_cache
-def directional() -> Promise:
+def directional() -> TheoremCheck:
     """Free length, against the margin that is asked for."""
     rows = separable()
     radius, margin = rows.radius(), rows.margin
@@ -443,7 +443,7 @@ def directional() -> Promise:
         ),
         "max_updates_after": best_start,
     }
-    return Promise(
+    return TheoremCheck(
         "DirectionalPerceptron, free",
         "β / γ",
         "updates",
@@ -455,26 +455,26 @@ def directional() -> Promise:
 
 
 @lru_cache
-def directional_turns() -> Promise:
+def directional_turns() -> TheoremCheck:
     rows = separable()
     radius, margin = rows.radius(), rows.margin
-    happened = [_last_turn_away(DirectionalPerceptron(beta=part * margin), rows) for part in BETAS]
+    observed = [_last_turn_away(DirectionalPerceptron(beta=part * margin), rows) for part in BETAS]
     most = each(
         lambda part: DirectionalPerceptron.stepwise_from(part * margin, radius, margin), BETAS
     )
-    return Promise(
+    return TheoremCheck(
         "DirectionalPerceptron, free",
         "β / γ",
         "last turn away, after updates",
         BETAS,
         {"stepwise_from": most},
-        np.array(happened, float),
+        np.array(observed, float),
         scales=("linear", "linear"),
     )
 
 
 @lru_cache
-def directional_fixed() -> Promise:
+def directional_fixed() -> TheoremCheck:
     """Fixed length at the best rate, against the margin that is asked for."""
     rows = separable()
     radius, margin = rows.radius(), rows.margin
@@ -488,7 +488,7 @@ def directional_fixed() -> Promise:
         lambda part: DirectionalPerceptron.max_updates_at_best_rate(part * margin, radius, margin),
         BETAS,
     )
-    return Promise(
+    return TheoremCheck(
         "DirectionalPerceptron, fixed",
         "β / γ",
         "updates",
@@ -500,7 +500,7 @@ def directional_fixed() -> Promise:
 
 
 @lru_cache
-def directional_rates() -> Promise:
+def directional_rates() -> TheoremCheck:
     """Fixed length, against the rate."""
     rows = separable()
     radius, margin = rows.radius(), rows.margin
@@ -516,7 +516,7 @@ def directional_rates() -> Promise:
         lambda share: DirectionalPerceptron.max_updates_fixed(beta, share * best, radius, margin),
         shares,
     )
-    return Promise(
+    return TheoremCheck(
         "DirectionalPerceptron, fixed",
         "rate / best rate, for β = γ/2",
         "updates",
@@ -527,7 +527,7 @@ def directional_rates() -> Promise:
 
 
 @lru_cache
-def largest_ratio() -> Promise:
+def largest_ratio() -> TheoremCheck:
     """What an intercept that is one more coordinate costs, against the size of that coordinate."""
     X, y = make_separable(60, 5, gap=1.0, random_state=0)
     radius = float(np.linalg.norm(X, axis=1).max())
@@ -537,7 +537,7 @@ def largest_ratio() -> Promise:
         _known(np.column_stack([X, np.full(len(y), scaling)]), y).margin for scaling in scalings
     ]
     most = each(lambda rho: DirectionalPerceptron.largest_ratio(radius, rho), scalings)
-    return Promise(
+    return TheoremCheck(
         "DirectionalPerceptron, intercept",
         "ρ",
         "geometric / directional",
@@ -548,10 +548,10 @@ def largest_ratio() -> Promise:
 
 
 @lru_cache
-def bisection() -> Promise:
+def bisection() -> TheoremCheck:
     rows, precisions = separable(), np.array([0.01, 0.02, 0.05, 0.1, 0.2])
     _, shares = _fits(lambda precision: BisectionPerceptron(precision=precision), precisions, rows)
-    return Promise(
+    return TheoremCheck(
         "BisectionPerceptron",
         "precision",
         "part of the best margin",
@@ -613,12 +613,12 @@ def _counted(learner: Any, stream: Stream, count: str) -> list[int]:
 
 
 def _along_stream(
-    title: str, upwards: str, stops: NDArray[np.int64], proved: dict[str, Any], happened: Any
-) -> Promise:
+    title: str, upwards: str, stops: NDArray[np.int64], proved: dict[str, Any], observed: Any
+) -> TheoremCheck:
     seen = stops.astype(float)
     bounds = {name: np.array(values, float) for name, values in proved.items()}
-    counts = np.array(happened, float)
-    return Promise(title, "rows", upwards, seen, bounds, counts, scales=("linear", "linear"))
+    counts = np.array(observed, float)
+    return TheoremCheck(title, "rows", upwards, seen, bounds, counts, scales=("linear", "linear"))
 
 
 def _smallest(
@@ -637,14 +637,14 @@ LENGTHS = np.linspace(0.1, 3.0, 30)
 
 
 @lru_cache
-def passive_aggressive() -> Promise:
+def passive_aggressive() -> TheoremCheck:
     stream, C = _noisy_directions(2000, 0.02), 0.1
-    happened = _counted(PassiveAggressive(C=C), stream, "n_mistakes_")
+    observed = _counted(PassiveAggressive(C=C), stream, "n_mistakes_")
     most = _smallest(
         lambda norm, losses: PassiveAggressive.max_mistakes(1.0, norm, C, losses), stream, LENGTHS
     )
     return _along_stream(
-        "PassiveAggressive, PA-I", "mistakes", stream.stops(), {"max_mistakes": most}, happened
+        "PassiveAggressive, PA-I", "mistakes", stream.stops(), {"max_mistakes": most}, observed
     )
 
 
@@ -660,7 +660,7 @@ def _outputs(learner: Any, X: Array, y: Array) -> Array:
 
 
 @lru_cache
-def passive_aggressive_losses() -> Promise:
+def passive_aggressive_losses() -> TheoremCheck:
     stream, C = _noisy_directions(2000, 0.02), 0.1
     learner = PassiveAggressive(C=C, loss="squared_hinge")
     losses = np.maximum(0.0, 1.0 - _outputs(learner, stream.X, stream.y)) ** 2
@@ -680,7 +680,7 @@ def passive_aggressive_losses() -> Promise:
 
 
 @lru_cache
-def pegasos() -> Promise:
+def pegasos() -> TheoremCheck:
     """How much worse than the best vector of all rows so far, in the mean over trials."""
     stream, strength = _noisy_directions(2000, 0.02), 0.1
     learner = Pegasos(lambda_=strength).set_params(fit_intercept=False)
@@ -695,7 +695,7 @@ def pegasos() -> Promise:
         for seen in trials
     ]
     most = each(lambda seen: Pegasos.max_regret(strength, 1.0, int(seen)), trials)
-    return Promise(
+    return TheoremCheck(
         "Pegasos, λ = 0.1",
         "rows",
         "mean regret",
@@ -731,7 +731,7 @@ def _arow_bounds(stream: Stream, walk: Array, r: float) -> Array:
 
 
 @lru_cache
-def arow() -> Promise:
+def arow() -> TheoremCheck:
     stream, r = _noisy_directions(1000, 0.0), 1.0
     walk = _walk(AROW(r=r), stream)
     mistakes = np.cumsum(stream.y * np.einsum("tj,tj->t", stream.X, walk[:-1]) <= 0.0)
@@ -741,7 +741,7 @@ def arow() -> Promise:
 
 
 @lru_cache
-def arow_regularised() -> Promise:
+def arow_regularised() -> TheoremCheck:
     """At the end of a stream, against r."""
     stream, values, mistakes, most = (
         _noisy_directions(1000, 0.02),
@@ -754,7 +754,7 @@ def arow_regularised() -> Promise:
         most.append(_arow_bounds(stream, _walk(learner, stream), r)[-1])
         mistakes.append(learner.n_mistakes_)
     title = "AROW, 2 % wrong labels"
-    return Promise(
+    return TheoremCheck(
         title, "r", "mistakes", values, {"max_mistakes": np.array(most)}, np.array(mistakes)
     )
 
@@ -773,7 +773,7 @@ def _regrets(
 
 
 @lru_cache
-def adagrad() -> Promise:
+def adagrad() -> TheoremCheck:
     rate = 0.2
     stream, _, regret, deviations, gradients = _regrets(
         AdaGrad(rate=rate),
@@ -787,7 +787,7 @@ def adagrad() -> Promise:
 
 
 @lru_cache
-def ftrl() -> Promise:
+def ftrl() -> TheoremCheck:
     numbers = {"alpha": 0.5, "beta": 1.0, "l1": 1.0, "l2": 0.0}
     stream, u, regret, deviations, gradients = _regrets(
         FTRL(**numbers), lambda m: 1.0 / (1.0 + np.exp(m)), lambda m: np.logaddexp(0.0, -m)
@@ -859,54 +859,54 @@ def _pursued(learner: Any, pursuit: Pursuit) -> Any:
     return learner.partial_fit(pursuit.X, pursuit.y, classes=SIGNS)
 
 
-def _moving_mistakes(kind: Any) -> Promise:
+def _moving_mistakes(kind: Any) -> TheoremCheck:
     """Mistakes of the learner that its theorem tunes, against how far the target moves."""
     turns = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 4.0])
     all_facts = [_pursuit(float(turn)).facts(kind) for turn in turns]
-    happened = [
+    observed = [
         _pursued(kind.tuned(**facts), _pursuit(float(turn))).n_mistakes_
         for turn, facts in zip(turns, all_facts, strict=True)
     ]
     most = np.array([kind.mistake_bound(**facts) for facts in all_facts])
-    return Promise(
+    return TheoremCheck(
         kind.__name__,
         "turns of the target",
         "mistakes",
         turns,
         {"mistake_bound": most},
-        np.array(happened, float),
+        np.array(observed, float),
     )
 
 
-def _moving_margin_errors(kind: Any) -> Promise:
+def _moving_margin_errors(kind: Any) -> TheoremCheck:
     """Rows below a margin, against that margin; half a turn."""
     pursuit = _pursuit(0.5)
     facts, parts = pursuit.facts(kind), np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
-    happened = [
+    observed = [
         _pursued(kind.tuned(**facts, threshold=part * pursuit.margin), pursuit).n_updates_
         for part in parts
     ]
     most = each(
         lambda part: kind.margin_error_bound(**facts, threshold=part * pursuit.margin), parts
     )
-    return Promise(
+    return TheoremCheck(
         f"{kind.__name__}, half a turn",
         "ρ / μ",
         "margin errors",
         parts,
         {"margin_error_bound": most},
-        np.array(happened, float),
+        np.array(observed, float),
         scales=("linear", "log"),
     )
 
 
-def _moving_losses(kind: Any) -> Promise:
+def _moving_losses(kind: Any) -> TheoremCheck:
     """Losses below a margin, against the rate; half a turn."""
     pursuit, threshold = _pursuit(0.5), 0.1
     facts, rates = pursuit.facts(kind), np.geomspace(0.02, 0.3, 6)
     # The decay that the theorem would choose for the rate.
     decay = np.sqrt(pursuit.squared_drift / len(pursuit.y))
-    happened, most = [], []
+    observed, most = [], []
     for rate in rates:
         settings = {"rate": float(rate)}
         room = {"radius": 1.0}
@@ -914,36 +914,36 @@ def _moving_losses(kind: Any) -> Promise:
             settings["decay"], room = float(decay / rate), {}
         learner = kind(margin=threshold, **settings, **room)
         outputs = _outputs(learner, pursuit.X, pursuit.y)
-        happened.append(np.maximum(0.0, threshold - outputs).sum())
+        observed.append(np.maximum(0.0, threshold - outputs).sum())
         most.append(
             kind.loss_bound(
                 **facts, threshold=threshold, margin_errors=learner.n_updates_, **settings
             )
         )
-    return Promise(
+    return TheoremCheck(
         f"{kind.__name__}, half a turn",
         "rate",
         "sum of losses",
         rates,
         {"loss_bound": np.array(most)},
-        np.array(happened),
+        np.array(observed),
     )
 
 
 @lru_cache
-def moving(kind: Any) -> tuple[Promise, Promise, Promise]:
+def moving(kind: Any) -> tuple[TheoremCheck, TheoremCheck, TheoremCheck]:
     return _moving_mistakes(kind), _moving_margin_errors(kind), _moving_losses(kind)
 
 
 @lru_cache
-def untuned() -> tuple[Promise, Promise]:
+def untuned() -> tuple[TheoremCheck, TheoremCheck]:
     """Mistakes of the vote that knows no target, against how far it moves and against noise."""
     turns, noises = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 4.0]), np.array([0.0, 0.02, 0.05, 0.1, 0.2])
     by_turns = [_untuned(_pursuit(float(turn)), 0.0) for turn in turns]
     by_noise = [_untuned(_pursuit(0.5), float(noise)) for noise in noises]
     first, second = (np.array(found, float).T for found in (by_turns, by_noise))
     return (
-        Promise(
+        TheoremCheck(
             "FixedShare.tracking",
             "turns of the target",
             "mistakes",
@@ -951,7 +951,7 @@ def untuned() -> tuple[Promise, Promise]:
             {"tracking_bound": first[1]},
             first[0],
         ),
-        Promise(
+        TheoremCheck(
             "FixedShare.tracking, half a turn",
             "part of wrong labels",
             "mistakes",
@@ -976,7 +976,7 @@ def _untuned(pursuit: Pursuit, noise: float) -> tuple[int, float]:
 
 # -------------------------------------------------------------------------------------- FixedShare
 @lru_cache
-def fixed_share() -> Promise:
+def fixed_share() -> TheoremCheck:
     """A vote on a target that jumps twice, beside the best sequence of its experts."""
     share, rate = 0.001, 0.5
     random = np.random.default_rng(0)
@@ -1021,7 +1021,7 @@ def _best_sequences(wrong: Array, price: float) -> tuple[Array, Array]:
     return made, changed
 
 
-def automargin(jumps: int) -> Promise:
+def automargin(jumps: int) -> TheoremCheck:
     """The log loss of the mixture beside those of its experts, on a target that jumps so often."""
     random = np.random.default_rng(2)
     rows, parts = 1000, jumps + 1
@@ -1040,7 +1040,7 @@ def automargin(jumps: int) -> Promise:
     }
     title = f"AutoMargin, {jumps} jumps" if jumps else "AutoMargin"
     found = _along_stream(title, "log loss", stops, most, mixture.cumsum()[stops - 1])
-    return found._replace(beside=experts.cumsum(axis=0)[stops - 1].T)
+    return found._replace(others=experts.cumsum(axis=0)[stops - 1].T)
 
 
 def _log_losses(X: Array, y: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -1084,26 +1084,26 @@ def _budget_stream() -> Stream:
 
 
 @lru_cache
-def forgetron() -> Promise:
+def forgetron() -> TheoremCheck:
     stream = _budget_stream()
-    happened = _counted(Forgetron(budget=BUDGET, **ON_A_LINE), stream, "n_mistakes_")
+    observed = _counted(Forgetron(budget=BUDGET, **ON_A_LINE), stream, "n_mistakes_")
     lengths = np.linspace(0.1, Forgetron.max_norm(BUDGET), 30)
     bound = partial(Forgetron.max_mistakes, budget=BUDGET)
     most = _smallest(bound, stream, lengths)
-    return _along_stream("Forgetron", "mistakes", stream.stops(), {"max_mistakes": most}, happened)
+    return _along_stream("Forgetron", "mistakes", stream.stops(), {"max_mistakes": most}, observed)
 
 
 @lru_cache
-def projectron() -> Promise:
+def projectron() -> TheoremCheck:
     stream, threshold = _budget_stream(), 0.01
     learner = Projectron(threshold=threshold, plus=False, **ON_A_LINE)
-    happened = _counted(learner, stream, "n_mistakes_")
+    observed = _counted(learner, stream, "n_mistakes_")
     most = _smallest(
         lambda norm, losses: Projectron.max_mistakes(norm, losses, threshold=threshold),
         stream,
         LENGTHS,
     )
-    return _along_stream("Projectron", "mistakes", stream.stops(), {"max_mistakes": most}, happened)
+    return _along_stream("Projectron", "mistakes", stream.stops(), {"max_mistakes": most}, observed)
 
 
 def _expected(stream: Stream, budget: int) -> list[float]:
@@ -1123,7 +1123,7 @@ def _at_random(budget: int) -> list[RandomBudgetPerceptron]:
 
 
 @lru_cache
-def random_budget() -> Promise:
+def random_budget() -> TheoremCheck:
     stream = _budget_stream()
     runs = [_counted(learner, stream, "n_mistakes_") for learner in _at_random(BUDGET)]
     return _along_stream(
@@ -1136,10 +1136,10 @@ def random_budget() -> Promise:
 
 
 @lru_cache
-def random_budgets() -> Promise:
+def random_budgets() -> TheoremCheck:
     """At the end of the stream, against the budget."""
     stream, budgets = _budget_stream(), np.array([2, 4, 8, 16, 32, 64, 128])
-    happened = [
+    observed = [
         np.mean(
             [
                 learner.partial_fit(stream.X, stream.y, classes=SIGNS).n_mistakes_
@@ -1148,13 +1148,13 @@ def random_budgets() -> Promise:
         )
         for budget in budgets
     ]
-    return Promise(
+    return TheoremCheck(
         "RandomBudgetPerceptron",
         "rows stored",
         f"mistakes, mean of {RUNS}",
         budgets.astype(float),
         {"expected_mistakes": each(lambda budget: _expected(stream, int(budget))[-1], budgets)},
-        np.array(happened),
+        np.array(observed),
         scales=("log", "linear"),
     )
 
@@ -1208,10 +1208,10 @@ def _literal(duel: Duel, **settings: Any) -> NOCA:
 
 
 @lru_cache
-def noca() -> Promise:
+def noca() -> TheoremCheck:
     """Margin errors until the first row is none, against the margin at first."""
     duel, tau, rhos = _duel(60), 0.9, np.linspace(0.05, 0.5, 7)
-    happened, most = [], []
+    observed, most = [], []
     for rho in rhos:
         learner, errors = _literal(duel, rho=float(rho), tau=tau), 0
         for x, label in zip(duel.X, duel.y, strict=True):
@@ -1219,7 +1219,7 @@ def noca() -> Promise:
             if learner.n_margin_errors_ == errors:
                 break
             errors += 1
-        happened.append(errors)
+        observed.append(errors)
         bounds = (
             NOCA.max_margin_errors(
                 norm,
@@ -1233,27 +1233,27 @@ def noca() -> Promise:
             for norm, margin, losses in duel.comparisons()
         )
         most.append(min(bounds))
-    return Promise(
+    return TheoremCheck(
         "NOCA, until a row is quiet",
         "ρ",
         "margin errors",
         rhos,
         {"max_margin_errors": np.array(most)},
-        np.array(happened, float),
+        np.array(observed, float),
         scales=("linear", "linear"),
     )
 
 
 @lru_cache
-def noca_reestimated() -> Promise:
+def noca_reestimated() -> TheoremCheck:
     """All margin errors, while other rows move components."""
     duel, settings = _duel(60), {"rho": 0.5, "tau": 0.9, "floor": 0.9}
     learner = _literal(duel, **settings)
-    happened, most = [], []
+    observed, most = [], []
     comparisons = list(duel.comparisons())
     for seen, (x, label) in enumerate(zip(duel.X, duel.y, strict=True), 1):
         learner.partial_fit([x], [label], classes=SIGNS)
-        happened.append(learner.n_margin_errors_)
+        observed.append(learner.n_margin_errors_)
         bounds = (
             NOCA.max_margin_errors_reestimated(
                 norm,
@@ -1269,12 +1269,12 @@ def noca_reestimated() -> Promise:
         )
         most.append(min(bounds))
     seen = np.arange(1.0, len(duel.y) + 1)
-    return Promise(
+    return TheoremCheck(
         "NOCA, with quiet rows",
         "rows",
         "margin errors",
         seen,
         {"max_margin_errors_reestimated": np.array(most)},
-        np.array(happened, float),
+        np.array(observed, float),
         scales=("linear", "linear"),
     )
