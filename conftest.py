@@ -10,5 +10,3 @@ if os.environ.get("MAXMARGIN_TESTS") != "all":
 
 # Modules with examples that need what this machine may not have.
 collect_ignore = [] if find_spec("river") else ["src/maxmargin/river"]
-if not find_spec("sklearn.callback"):
-    collect_ignore += ["src/maxmargin/evaluate/monitor.py"]

@@ -155,12 +155,6 @@ MUTANTS = (
         (f"{ALGORITHMS}/test_averages.py",),
     ),
     Mutant(
-        "vote: experts learn from a stream where they are",
-        "self._with([new.twin() if new is old else new for new, old in pairs])",
-        "self._with([new for new, old in pairs])",
-        ("tests/estimator/test_interruptions.py", "-k", "Vote"),
-    ),
-    Mutant(
         "growth: the intercept stays in the old last column",
         "wider[:, width] = vectors[:, before]",
         "wider[:, before] = vectors[:, before]",

@@ -133,7 +133,7 @@ def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch, sigint
     found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
     assert found.progress.position == first.end
     assert found.place() == f"row {first.end.row} of pass 1"
-    assert saved_bytes(found.learner, tmp_path) == saved_bytes(clf, tmp_path)
+    assert not hasattr(clf, "classes_")
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
     assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
 

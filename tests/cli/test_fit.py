@@ -321,17 +321,3 @@ def test_csv_is_recognised_on_standard_input(report, folder, from_stdin):
     from_stdin(folder / "table.csv")
     said = report("fit", "-", "-a", "perceptron", "--label", "answer")
     assert (said["rows"], said["classes"]) == (300, ["no", "yes"])
-
-
-def test_ctrl_c_without_a_checkpoint_keeps_what_was_learned(command, folder, tmp_path, monkeypatch):
-    learn = Perceptron.fit_stream
-
-    def interrupted(self, *arguments, **options):
-        learn(self, *arguments, **options)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Perceptron, "fit_stream", interrupted)
-    model = tmp_path / "m.mm"
-    code, _, complaint = command("fit", folder / "rows.svm", "-a", "perceptron", "-m", model)
-    assert (code, "the model so far is in" in complaint) == (130, True)
-    assert load(model).n_mistakes_ > 0

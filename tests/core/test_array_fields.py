@@ -75,17 +75,6 @@ def test_a_copy(model):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_a_part_for_a_thread(model):
-    part = model.part(slice(1, 3))
-    assert part.toy.linear is part.linear
-    assert part.toy.streaks.tolist() == model.toy.streaks[1:].tolist()
-    part.toy.corners[:] = -1.0  # the same memory
-    assert (model.toy.corners[2:] == -1.0).all()
-    assert (model.toy.corners[:2] > 0.0).all()
-    assert not np.shares_memory(part.toy.sketch, model.toy.sketch)
-    assert part.toy.sketch.shape == model.toy.sketch.shape
-
-
 def test_growth(model):
     model = model._without_private_coordinates()
     assert model.toy.corners.shape == (2 * PROBLEMS, WIDTH + 1)

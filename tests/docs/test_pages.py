@@ -42,7 +42,7 @@ PAGES = [*DOCS, *filter(Path.exists, [ROOT / "README.md"])]
 REAL_DATA = "needs real data"  # such blocks run where the data are
 REASONS = {"needs a GPU", REAL_DATA, "installs", "runs for hours", "another program"}
 VARYING = re.compile(
-    r"(\d+ min )?[\d.,]+ m?s\b|[\d,]+ rows/s|(?<=seconds\": )[\d.]+|(?<=_second\": )\d+"
+    r"(\d+ min )?[\d.,]+ m?s\b|[\d.]+ [kM]B\b|[\d,]+ rows/s|(?<=seconds\": )[\d.]+|(?<=_second\": )\d+"
     r"|(?<=maxmargin )\d+\.\d+\.\w+"
 )
 ADDRESS = "http://127.0.0.1:8765"  # where servers on pages are
@@ -69,8 +69,6 @@ def folder(tmp_path, monkeypatch):
 def test_blocks_run_and_print_what_is_shown(page, folder, monkeypatch, capsys):
     if page.name == "tables.md":
         write_customers(folder, monkeypatch)
-    if page.name == "evaluating.md":
-        pytest.importorskip("sklearn.callback")
     if page.name == "river.md":
         pytest.importorskip("river")
     if page.name in {"serve.md", "production.md"}:

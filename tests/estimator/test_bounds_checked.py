@@ -13,7 +13,6 @@ import pytest
 
 HERE = Path(__file__).parent
 FILES = (
-    "test_interruptions.py",
     "test_refused_rows.py",
     "test_sparse_inputs.py",
     "test_streams_of_rows.py",

@@ -35,7 +35,6 @@ FEW = slice(300)
 CASES = {
     "dense": (Perceptron(max_iter=2, random_state=0), X, y),
     "sparse": (Perceptron(max_iter=2, random_state=0), SPARSE, y),
-    "threads": (Perceptron(max_iter=2, random_state=0, n_jobs=2), X, y),
     "budget": (NORMA(kernel="rbf", gamma=0.1, budget=20, max_iter=1, random_state=0), X, y == 0),
     "kernel": (AMIRA(kernel="rbf", gamma=0.1, max_iter=2, random_state=0), X[FEW], y[FEW] == 0),
 }
@@ -75,7 +74,7 @@ def test_searches_and_scores_are_those_of_one_process():
     scores = [search.cv_results_["mean_test_score"].tolist() for search in found]
     assert scores[0] == scores[1]
     assert same(found[0].best_estimator_, found[1].best_estimator_, X[FEW])
-    clf, rows, labels = CASES["threads"]
+    clf, rows, labels = CASES["dense"]
     scores = [cross_val_score(clf, rows, labels, n_jobs=jobs, cv=2).tolist() for jobs in (1, 2)]
     assert scores[0] == scores[1]
 

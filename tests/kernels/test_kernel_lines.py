@@ -245,29 +245,6 @@ def test_without_room_nothing_is_kept():
     assert_right(lines, X, np.arange(0, 50, 3))
 
 
-def test_lines_are_right_whatever_interrupts_their_computation(monkeypatch):
-    X, _ = classes(50, 3)
-    monkeypatch.setattr(Products, "chunk", 20)
-    lines, gram, calls = lines_of(X, 10), Products.gram, []
-    lines.keep(np.arange(10))
-    lines.count(np.arange(10, 15))
-
-    def failing(*given):
-        calls.append(given)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return gram(*given)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Products, "gram", failing)
-        with pytest.raises(KeyboardInterrupt):
-            lines.keep(np.arange(10, 15))
-    assert_right(lines, X, np.arange(50))
-    lines.keep(np.arange(10, 15))
-    assert lines.have(np.arange(10, 15)).all()
-    assert_right(lines, X, np.arange(50))
-
-
 def test_rows_with_lines_act_on_all_rows():
     random = np.random.default_rng(0)
     lines, diagonal = random.normal(size=(4, 9)), random.normal(size=9)

@@ -334,17 +334,6 @@ def test_a_source_that_breaks_off_changes_nothing(two, tmp_path, error):
     assert saved_bytes(clf, tmp_path) == before
 
 
-def test_ctrl_c_keeps_what_was_learned(two):
-    source = streams.open(two, block_size=400)
-    blocks = list(source.blocks())
-    X, y = two_classes()
-    rows = blocks[2].end.row
-    clf = AMIRA()
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit_stream(Breaking(source, 3, KeyboardInterrupt()))
-    assert_same(clf, AMIRA().partial_fit(sparse.csr_matrix(X[:rows]), y[:rows], classes=[-1, 1]))
-
-
 def test_labels_that_are_not_among_the_classes(two):
     with pytest.raises(StreamError, match=r"two.svm, in rows 0 to 59: the labels \[-1.0\]"):
         AMIRA().fit_stream(two, classes=[0, 1])

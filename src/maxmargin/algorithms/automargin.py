@@ -309,7 +309,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     device: ClassVar[str] = "cpu"  # type: ignore[misc]
     n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]
     tol: ClassVar[None] = None  # type: ignore[misc]
-    n_jobs: ClassVar[None] = None  # type: ignore[misc]
     calibration: ClassVar[None] = None  # type: ignore[misc]
 
     facts = Facts(

@@ -106,7 +106,6 @@ class BisectionPerceptron(OnlineClassifier):
     two_stage: bool = True
     schedule: str = "certified"
     n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
-    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="the directional margin, to `precision`",
@@ -121,7 +120,7 @@ class BisectionPerceptron(OnlineClassifier):
         "two_stage": ["boolean"],
         "schedule": [StrOptions({"certified", "paper"})],
     }
-    del _parameter_constraints["n_iter_no_change"], _parameter_constraints["n_jobs"]
+    del _parameter_constraints["n_iter_no_change"]
     takes_several: ClassVar[bool] = False
 
     @property
@@ -169,7 +168,7 @@ class BisectionPerceptron(OnlineClassifier):
                 "the data are not separable."
             )
         more = {"rounds_": rounds[0] if problems == 1 else rounds}
-        return Outcome(model, margins, -(-checks // labels.size), converged, None, warning, more)
+        return Outcome(model, margins, -(-checks // labels.size), converged, warning, more)
 
     @property
     def rounds_(self) -> Any:

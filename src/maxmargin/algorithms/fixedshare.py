@@ -105,7 +105,6 @@ class FixedShare(LeadingExperts, OnlineClassifier):
     budget: int | None = None
     on_full: str = "oldest"
     n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
-    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="nearly the mistakes of the best sequence of experts",
@@ -125,7 +124,7 @@ class FixedShare(LeadingExperts, OnlineClassifier):
         "soft_margin": [Options(Real, {0.0})],
         "tol": [None],
     }
-    del _parameter_constraints["n_iter_no_change"], _parameter_constraints["n_jobs"]
+    del _parameter_constraints["n_iter_no_change"]
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 

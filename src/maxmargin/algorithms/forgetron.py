@@ -63,7 +63,6 @@ class Forgetron(OnlineClassifier):
     kernel: object = "rbf"
     gamma: float | str = "first"
     max_iter: int = 20
-    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="bounded mistakes with bounded memory",
@@ -77,7 +76,6 @@ class Forgetron(OnlineClassifier):
         "budget": [Interval(Integral, 1, None, closed="left")],
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }
-    del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
     on_full: ClassVar[str] = "oldest"
 

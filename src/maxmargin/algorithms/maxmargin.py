@@ -38,13 +38,14 @@ from maxmargin.models.regularization_path import (
 )
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
-from maxmargin.training import fit_warnings, inputs
+from maxmargin.training import inputs
 from maxmargin.training.calibration import fitted_maps
+from maxmargin.training.fit_warnings import warn_of
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
-from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
+from maxmargin.training.protocol import UNSHARED, Fitted, Learned
 from maxmargin.training.sample_weights import (
     check_any,
     check_weights,
@@ -246,15 +247,14 @@ class MaxMargin(Predicting):
             raise ValueError("held_out needs rows with one label each: use held_out=None.")
         if self.held_out not in (None, "loo"):
             held_out, sample_weight = self._rows_held_out(X, y, sample_weight)
-        state, warning, _ = self.__trainer__().fit(None, X, y, sample_weight)
+        state, warning = self.__trainer__().fit(None, X, y, sample_weight)
         if held_out is not None:
             rows = X.iloc[held_out] if hasattr(X, "iloc") else _indexable(X)[held_out]  # type: ignore[union-attr]
             outputs = self.__trainer__().outputs(state, rows)
             scores = label_scores(outputs, np.asarray(y)[held_out], state.classes)
             state = state._replace(held_out=scores)
         self._state = state
-        if warning:
-            fit_warnings.warn(warning)
+        warn_of(warning)
         return self
 
     def path(
@@ -433,11 +433,11 @@ class MaxMargin(Predicting):
         For solvers elsewhere, see `maxmargin.distributed`; ``limit`` is the name of their limit on
         steps.
         """
-        self._state, warning, _ = self._new_trainer().concluded(
+        self._state, warning = self._new_trainer().concluded(
             found, classes, features, radius, multilabel, schema, limit
         )
-        if complains and warning:
-            fit_warnings.warn(warning)
+        if complains:
+            warn_of(warning)
 
     @property
     def soft_margin_(self) -> float:
@@ -542,7 +542,6 @@ class ExactTrainer:
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        watch: Watch | None = None,
     ) -> Fitted:
         options = self.options
         problem = self._problem(X, y, sample_weight)

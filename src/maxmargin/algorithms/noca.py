@@ -42,7 +42,7 @@ from maxmargin.training.prediction_sets import (
     prediction_sets,
     tracker_for,
 )
-from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
+from maxmargin.training.protocol import UNSHARED, Fitted, Learned
 from maxmargin.training.recipes import prepared, recipe_of
 from maxmargin.training.sample_weights import check_any, check_weights
 from maxmargin.training.state import State
@@ -342,9 +342,7 @@ class NOCA(Streamable):
         self
         """
         self._validate_params()
-        self._state, _, interrupted = self.__trainer__().fit(None, X, y, sample_weight)
-        if interrupted is not None:
-            raise interrupted
+        self._state = self.__trainer__().fit(None, X, y, sample_weight).state
         return self
 
     @writing
@@ -640,7 +638,6 @@ class MixtureTrainer:
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        watch: Watch | None = None,
     ) -> Fitted:
         options = self.options
         check_passes(options, "max_iter", options.max_iter)
@@ -652,18 +649,13 @@ class MixtureTrainer:
         random = np.random.default_rng(check_random_state(options.random_state).randint(2**31 - 1))
         codes = np.zeros(labels.size, np.int32)
         codes[order] = inputs.class_codes(labels[order], classes)
-        model, passes, interrupted = mixture_of(state), 0, None
-        sets = self._sets_for(None)
-        try:
-            with bar("NOCA", options.max_iter, "passes", enabled=bool(options.verbose)) as advance:
-                while passes < options.max_iter:
-                    if options.shuffle:
-                        random.shuffle(order)
-                    model.learn(rows, codes, order, self.rule, self.reading, advance, sets)
-                    passes += 1
-        except KeyboardInterrupt as signal:
-            interrupted = signal
-        return Fitted(state._replace(n_iter=passes, sets=sets), interrupted=interrupted)
+        model, sets = mixture_of(state), self._sets_for(None)
+        with bar("NOCA", options.max_iter, "passes", enabled=bool(options.verbose)) as advance:
+            for _ in range(options.max_iter):
+                if options.shuffle:
+                    random.shuffle(order)
+                model.learn(rows, codes, order, self.rule, self.reading, advance, sets)
+        return Fitted(state._replace(n_iter=options.max_iter, sets=sets))
 
     def learn(
         self,

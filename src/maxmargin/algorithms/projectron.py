@@ -103,7 +103,6 @@ class Projectron(OnlineClassifier):
     kernel: object = "rbf"
     gamma: float | str = "first"
     max_iter: int = 20
-    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="bounded mistakes, few examples stored",
@@ -119,7 +118,6 @@ class Projectron(OnlineClassifier):
         "budget": [Interval(Integral, 1, None, closed="left"), None],
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }
-    del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
 
     def _rule(self, p: float) -> ProjectronRule:

@@ -60,7 +60,6 @@ class RandomBudgetPerceptron(OnlineClassifier):
     kernel: object = "rbf"
     gamma: float | str = "first"
     max_iter: int = 20
-    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="few mistakes in expectation, with bounded memory",
@@ -74,7 +73,6 @@ class RandomBudgetPerceptron(OnlineClassifier):
         "budget": [Interval(Integral, 1, None, closed="left")],
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }
-    del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
 
     def _rule(self, p: float) -> PerceptronRule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -107,9 +107,10 @@ def fit(
                 progress=True,
             )
         except KeyboardInterrupt:
-            if model is None and checkpoint is None:
+            if checkpoint is None:
                 raise
-            end_interrupted(learner, model, checkpoint)
+            same = f"run the same command to continue from {checkpoint}"
+            fail(f"interrupted; {same}", code=INTERRUPTED)
         report = summary(learner, source, time.perf_counter() - began)
         if model is not None:
             save(learner, model)
@@ -119,20 +120,6 @@ def fit(
             source = data.open_alike(test, learner, format=None, skip_errors=skips, labelled=True)
             report["test"] = score(learner, source)
         (print_json if as_json else show)(report)
-
-
-def end_interrupted(learner: Any, model: Path | None, checkpoint: Path | None) -> NoReturn:
-    """Say how to continue, or save what has been learned."""
-    from maxmargin.persistence import save
-
-    if checkpoint is not None:
-        message = f"run the same command to continue from {checkpoint}"
-    elif model is None or not hasattr(learner, "classes_"):
-        message = "nothing was learned yet"
-    else:
-        save(learner, model)
-        message = f"the model so far is in {model}"
-    fail(f"interrupted; {message}", code=INTERRUPTED)
 
 
 def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, Any]:

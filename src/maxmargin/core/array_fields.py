@@ -7,9 +7,9 @@ A NamedTuple or a class says of each array what its axes are, and all else follo
         members: Annotated[np.ndarray, Array("problems * 2", "coordinates")]
         scratch: Annotated[np.ndarray, Buffer(1, "coordinates")]
 
-`blank` allocates the arrays, `own_arrays` copies them, `of_problems` cuts out some problems for a
-thread, `grown` makes place for more features or problems, `resized` for more slots, and
-`maxmargin.persistence.model_tree` writes them to files, reads and checks them.
+`blank` allocates the arrays, `own_arrays` copies them, `grown` makes place for more features or
+problems, `resized` for more slots, and `maxmargin.persistence.model_tree` writes them to files,
+reads and checks them.
 
 An axis is a number or a name, possibly times a number of lines for each entry ("problems * 2": the
 lines of a problem follow each other), possibly with further lines at the end ("coordinates + 2").
@@ -359,16 +359,6 @@ def own_buffers(part: Any) -> Any:
 def new_buffer(array: np.ndarray) -> np.ndarray:
     """Zeros of this shape and type; memory of a large one is taken where it is first written."""
     return np.zeros(array.shape, array.dtype)
-
-
-def of_problems(part: Any, which: slice) -> Any:
-    """Some problems of a part, over the same memory, with new buffers."""
-    sizes = sizes_of(part)
-
-    def change(each: Array, array: np.ndarray) -> np.ndarray:
-        return new_buffer(array) if each.is_buffer else each.of_problems(array, which, sizes)
-
-    return changed(part, change)
 
 
 def grown(

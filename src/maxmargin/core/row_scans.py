@@ -83,13 +83,6 @@ def largest_square(rows, geometry):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def square_bounds(rows, space, found):  # type: ignore[no-untyped-def]
-    """The squared norm that the loop uses for each row if it causes an update."""
-    for i in range(rows.size()):
-        found[i] = space.square_bound(rows, i)
-
-
-@Compiled
 def smallest_square(rows):  # type: ignore[no-untyped-def]
     """The smallest squared norm of a row, of all its coordinates."""
     smallest = np.inf

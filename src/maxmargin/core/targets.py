@@ -62,13 +62,6 @@ class OneVsRest(NamedTuple):
     def class_of(self, i):
         return self.labels[i]
 
-    def part(self, which: slice) -> OneVsRest:
-        """The targets of some problems alone."""
-        classes = min(max(self.classes - which.start, 0), which.stop - which.start)
-        unseen, labels = which.stop - which.start - classes, self.labels - which.start
-        labels.flags.writeable = False
-        return self._replace(labels=labels, classes=classes, unseen=unseen)
-
 
 class Multilabel(NamedTuple):
     """One problem per label, of which a row can have any: an array of 0 and 1."""
@@ -89,12 +82,6 @@ class Multilabel(NamedTuple):
 
     def is_mistake(self, own, rival, least):
         return least <= 0.0
-
-    def part(self, which: slice) -> Multilabel:
-        """The targets of some problems alone."""
-        labels = self.labels[:, which].copy()
-        labels.flags.writeable = False
-        return self._replace(labels=labels)
 
 
 # By the class of targets of rows that all count once.

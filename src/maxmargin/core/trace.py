@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
+from maxmargin.core.numba_backend import bridge, with_methods_of
 
 
 class Trace(NamedTuple):
@@ -73,35 +73,3 @@ def tracing(places: int, problems: int, average: bool) -> Trace | MeanTrace:
     """A trace that records outputs."""
     trace = NO_TRACE._replace(history=np.empty((places, problems + 1)))
     return MeanTrace(*trace, np.empty((places, problems))) if average else trace
-
-
-@Compiled
-def outcome_parts(targets, order, history, seen):  # type: ignore[no-untyped-def]
-    """Write the arguments of `targets.is_mistake` for each place of the order to ``seen``.
-
-    They are computed from the outputs before learning, of the problems of ``targets``.
-    """
-    for n in range(order.size):
-        own, rival, least = 0.0, -np.inf, np.inf
-        for c in range(targets.problems()):
-            f, y = history[n, c], targets.sign(order[n], c)
-            least = min(least, y * f)
-            if y > 0.0:
-                own = f
-            elif targets.is_shown(c):
-                rival = max(rival, f)
-        seen[n, 0], seen[n, 1], seen[n, 2] = own, rival, least
-
-
-@Compiled
-def count_mistakes(targets, seen, places):  # type: ignore[no-untyped-def]
-    """The number of mistakes at the first ``places``, given the `outcome_parts` of all parts."""
-    mistakes = 0
-    for n in range(places):
-        own, rival, least = 0.0, -np.inf, np.inf
-        for part in range(seen.shape[0]):
-            own += seen[part, n, 0]  # one of them has it, and for the others it is 0
-            rival = max(rival, seen[part, n, 1])
-            least = min(least, seen[part, n, 2])
-        mistakes += targets.is_mistake(own, rival, least)
-    return mistakes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from maxmargin._extras import Self
 from maxmargin.estimator import serialization
-from maxmargin.estimator.callbacks import Watched, reported
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
@@ -19,7 +17,7 @@ from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
 from maxmargin.models.build import on_device
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
-from maxmargin.training import fit_warnings
+from maxmargin.training.fit_warnings import warn_of
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import SHARED, Options
 from maxmargin.training.passes import Outcome, Plan, run_passes
@@ -28,7 +26,7 @@ from maxmargin.training.types import Rows, Rule, Targets, Tree
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnlineClassifier(Incremental, Streamable, Watched):
+class OnlineClassifier(Incremental, Streamable):
     """Base of all learners with a rule: parameters, and the trainer for them.
 
     A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and
@@ -53,7 +51,6 @@ class OnlineClassifier(Incremental, Streamable, Watched):
     random_state: Any = None
     warm_start: bool = False
     class_weight: Any = None
-    n_jobs: int | None = None
     verbose: int = 0
     calibration: str | None = None
     coverage: float | None = None
@@ -96,7 +93,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the learner to ``X``, ``y``: pass by pass, until convergence or `max_iter`.
 
-        Ctrl-C ends the fit; the model keeps what it has learned so far.
+        If it is interrupted, the learner keeps the model that it had before.
 
         Parameters
         ----------
@@ -116,12 +113,8 @@ class OnlineClassifier(Incremental, Streamable, Watched):
         self._validate_params()
         before = self.__state__() if self.warm_start else None
         trainer = self._trainer = self._new_trainer()  # parameters may have changed in place
-        watch = partial(reported, self) if "_skl_callbacks" in vars(self) else None
-        self._state, warning, interrupted = trainer.fit(before, X, y, sample_weight, watch)
-        if interrupted is not None:
-            raise interrupted
-        if warning:
-            fit_warnings.warn(warning)
+        self._state, warning = trainer.fit(before, X, y, sample_weight)
+        warn_of(warning)
         return self
 
     def __trainer__(self) -> OnlineTrainer:

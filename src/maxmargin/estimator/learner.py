@@ -16,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin._extras import Self
 from maxmargin.estimator import serialization
-from maxmargin.estimator.callbacks import MADE_BY_CALLBACKS
 from maxmargin.estimator.locks import access_to, reading
 from maxmargin.estimator.parameters import SignatureOfInit, counterpart
 from maxmargin.models.base import Model
@@ -28,7 +27,7 @@ from maxmargin.training.types import Tree
 # Attributes that are recreated when needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer"}
 # Attributes that scikit-learn sets.
-ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
+ROUTING = {"_metadata_request"}
 
 
 @lru_cache(maxsize=1)

@@ -82,11 +82,6 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
     "class_weight": [dict, StrOptions({"balanced"}), None],
-    "n_jobs": [
-        None,
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Integral, None, -1, closed="right"),
-    ],
     "verbose": ["verbose"],
     "calibration": [StrOptions({"online"}), None],
     "coverage": [Interval(Real, 0, 1, closed="neither"), None],
@@ -250,11 +245,6 @@ fit_intercept : bool, default={fit_intercept}
         of the rows so far. They multiply sample weights. The effect of a weight s is described in
         `docs/weights.md`: with a soft margin, lambda becomes ``lambda / s``; without one, a step is
         that of the row repeated s times. Learners whose steps do not depend on weights refuse them.
-    n_jobs : int, default=None
-        Number of threads over which `fit` distributes the one-vs-rest problems of several classes
-        or labels, with the linear kernel and without a budget or calibration. None means 1 unless
-        in a :obj:`joblib.parallel_config` context; -1 means all processors. The model does not
-        depend on it.
     verbose : int, default=0
         Show a progress bar during `fit`, on a terminal.
     calibration : {{"online"}}, default=None

@@ -35,7 +35,8 @@ class Streamable(BaseLearner):
         Each row is learned as by `partial_fit`, while further rows are read. Learning starts from
         scratch, unless `warm_start` is set. With a checkpoint, a process that died at any moment
         and is started again with the same arguments ends with the same model, to the bit, as an
-        uninterrupted one; Ctrl-C writes a checkpoint.
+        uninterrupted one; Ctrl-C writes a checkpoint. The learner itself keeps the model that it
+        had before, unless the call completes.
 
         Sample weights come from the source: from the column ``weight`` of a table, behind the label
         in svmlight text (``label:weight column:value ...``), or beside the labels of arrays and
@@ -76,10 +77,7 @@ class Streamable(BaseLearner):
             self.check_can_stream()
         # A warm start reads columns as before.
         opened = streams.open(source, schema=before and before.schema, recipe=recipe)
-        fitted = fit_stream(self, before, opened, request)
-        self._state = fitted.state
-        if fitted.interrupted is not None:
-            raise fitted.interrupted
+        self._state = fit_stream(self, before, opened, request)
         return self
 
     def check_can_stream(self) -> None:

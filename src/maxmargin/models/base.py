@@ -149,10 +149,6 @@ class Model(ABC):
     def ceiling(self, rows: Any, radius: float) -> float:
         """An upper bound on every margin of the rows of a fit, with norms of at most ``radius``."""
 
-    def parts(self) -> int:
-        """The number of problems that can be learned independently."""
-        return 1
-
     def verdicts(self) -> int:
         """The number of margins and bounds."""
         return 1 if self.is_joint else self.problems()

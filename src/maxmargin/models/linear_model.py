@@ -180,15 +180,6 @@ class LinearModel(Model):
             self.begin_rows()
         self.unsettled = False
 
-    def parts(self) -> int:
-        return 1 if self.is_joint else self.problems()
-
-    def part(self, which: slice) -> LinearModel:
-        """A model of some problems, over the same memory but with its own counts."""
-        model = array_fields.of_problems(self, which)
-        model.tally = new_tally()
-        return model
-
     def apart_from_rows(self) -> LinearModel:
         return apart_from_rows(self, self._without_private_coordinates())
 

@@ -17,7 +17,7 @@ from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import Outcome, Plan, RunPasses, diverged
-from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
+from maxmargin.training.protocol import UNSHARED, Fitted, Learned
 from maxmargin.training.sample_weights import counted
 from maxmargin.training.state import State, grown
 from maxmargin.training.types import Features, Matrix, Rows, Rule
@@ -77,7 +77,6 @@ class OnlineTrainer:
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        watch: Watch | None = None,
     ) -> Fitted:
         given = self._fit_rows(state, X, y, sample_weight)
         start = self._initial(given) if state is None else self._resumed(state, given)
@@ -91,10 +90,7 @@ class OnlineTrainer:
         targets = inputs.as_targets(codes, given.classes.size, state.unseen, by_steps)
         following = in_one_pass(options, state, sample_weight, given.X.shape[0])
         plan = Plan(options, given.X.size, ceiling, inputs.shown(state), following)
-        run = self._run
-        if watch is not None:
-            run = watch(run, state, (given.X, given.y, sample_weight))
-        outcome = run(model, rows, targets, plan)
+        outcome = self._run(model, rows, targets, plan)
         if given.weight is not by_steps:
             outcome = outcome._replace(model=outcome.model.apart_from_rows())
         return self._concluded(state, outcome, plan, given.totals)
@@ -155,8 +151,6 @@ class OnlineTrainer:
         model = outcome.model
         if not model.is_finite():
             raise ValueError(diverged(self.options.name))
-        if model.trials() == 0 and outcome.interrupted is not None:
-            raise outcome.interrupted
         state = state._replace(
             model=model,
             margins=outcome.margins,
@@ -169,7 +163,7 @@ class OnlineTrainer:
             calibration=None if plan.following is None else plan.following.maps,
             sets=None if plan.following is None else plan.following.sets,
         )
-        return Fitted(state, outcome.warning, outcome.interrupted)
+        return Fitted(state, outcome.warning)
 
     def check_structure(self, state: State) -> None:
         """Raise if the model was built with other structural parameters."""

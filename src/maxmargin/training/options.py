@@ -41,7 +41,6 @@ class Options:
     shuffle: bool = True
     random_state: Any = None
     class_weight: ClassWeight = None
-    n_jobs: int | None = None
     verbose: int = 0
     calibration: str | None = None
     coverage: float | None = None

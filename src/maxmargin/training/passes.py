@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar
@@ -15,7 +14,6 @@ from maxmargin.certificates import Certificate
 from maxmargin.certificates.convex_combinations import presuming_mercer
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.models.base import Model
-from maxmargin.models.parallel_ovr import Parts
 from maxmargin.training import stopping
 from maxmargin.training.following import Following
 from maxmargin.training.options import Options
@@ -42,7 +40,6 @@ class Plan(NamedTuple):
     ceiling : an upper bound on every margin
     shown : the visible problems
     following : presents rows in the place of the model, if calibration or sets follow its scores
-    report : is called at each full pass; see `callbacks`
     wanted_margin : passes end when a certificate proves that no margin is as large
     promised_margin : if the best margin is at least this, a theorem promises convergence, so passes
         go on until a certificate proves that none is; infinite without such a theorem
@@ -53,7 +50,6 @@ class Plan(NamedTuple):
     ceiling: float
     shown: slice
     following: Following | None = None
-    report: stopping.Report | None = None
     wanted_margin: float = 0.0
     promised_margin: float = np.inf
 
@@ -74,7 +70,6 @@ class Outcome(NamedTuple):
     margins: np.ndarray
     n_iter: int
     converged: bool
-    interrupted: KeyboardInterrupt | None = None
     warning: str = ""
     more: dict[str, Any] = {}  # attributes of a single kind of learner
 
@@ -83,36 +78,19 @@ RunPasses = Callable[[Model, Rows, Targets, Plan], Outcome]
 
 
 def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> Outcome:
-    """Present rows until convergence, `max_iter` or Ctrl-C."""
+    """Present rows until convergence or `max_iter`."""
     passes = Passes(model, rows, targets, rule, plan)
-    interrupted = _run_until_interrupted(passes)
+    options = plan.options
+    shown = bar(options.name, options.max_iter, "passes") if options.verbose else nullcontext()
+    with shown as advance:
+        passes.run(advance)
     progress = passes.progress
     if progress is not None and progress.ended and progress.best is not None:
         model = progress.best
     margins = model.margins(rows, targets)
     model.end_fit()
     converged, warning = _verdict(passes, model, margins)
-    return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
-
-
-def _run_until_interrupted(passes: Passes) -> KeyboardInterrupt | None:
-    """Make the passes, on several threads if possible; the Ctrl-C that ended them, if any."""
-    plan, model = passes.plan, passes.model
-    options = plan.options
-    shown = bar(options.name, options.max_iter, "passes") if options.verbose else nullcontext()
-    jobs = 1 if plan.following else min(effective_n_jobs(options.n_jobs), model.parts())
-    parallel = jobs > 1
-    learner = (
-        Parts(model, passes.rows, passes.targets, jobs) if parallel else nullcontext(passes.learner)
-    )
-    with learner as passes.learner:
-        try:
-            with shown as advance:
-                passes.run(advance)
-        except KeyboardInterrupt as signal:
-            passes.learner.settle()
-            return signal
-    return None
+    return Outcome(model, margins, passes.n_iter, converged, warning)
 
 
 def _verdict(passes: Passes, model: Model, margins: np.ndarray) -> tuple[bool, str]:
@@ -127,7 +105,7 @@ def _verdict(passes: Passes, model: Model, margins: np.ndarray) -> tuple[bool, s
         return converged, progress.complaint(
             options.name, certificate.bound, passes.n_iter, options.unset, model.spec.average
         )
-    if passes.stopped or not (unproved or not converged):
+    if converged and not unproved:
         return converged, ""
     p = float(np.min(model.p))  # a vote has several
     complaint = stopping.complaint(plan, certificate, passes.n_iter, stuck, model.is_full(), p)
@@ -163,7 +141,7 @@ class Passes:
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.options.shuffle, plan.random())
-        self.presented, self.n_iter, self.converged, self.stopped = 0, 0, False, False
+        self.presented, self.n_iter, self.converged = 0, 0, False
         self.progress: stopping.Progress | None = None
         patience = plan.options.n_iter_no_change
         may_give_up = plan.options.settles and not plan.separable and not model.is_full()
@@ -173,17 +151,14 @@ class Passes:
 
     def run(self, advance: Advance | None) -> None:
         """Alternate full passes and passes over recent rows, until a full pass is the last."""
-        model, report = self.model, self.plan.report
+        model = self.model
         while True:
-            if report is not None:
-                report.begin()
             mistakes = model.mistakes()
             updates = self.full_pass(advance)
             if not model.is_finite():
                 raise ValueError(diverged(self.plan.options.name))
             self.converged = self._has_converged(updates)
-            self.stopped = report is not None and report.end(self.n_iter)
-            if self.converged or self.stopped or self.n_iter >= self.plan.options.max_iter:
+            if self.converged or self.n_iter >= self.plan.options.max_iter:
                 return
             made = model.mistakes() - mistakes
             if self.progress is not None and self.progress.ends_with(made):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
@@ -12,21 +11,17 @@ from numpy.typing import ArrayLike
 from maxmargin.core.trace import MeanTrace, Trace
 from maxmargin.models.spec import ModelSpec
 from maxmargin.training.options import Batch, Options
-from maxmargin.training.passes import RunPasses
 from maxmargin.training.state import State
 
-# Wraps the passes of a fit for callbacks, given its first state and its rows, labels and weights.
-Watch = Callable[[RunPasses, State, tuple[Any, Any, Any]], RunPasses]
 # The lock of a state that no other thread uses.
 UNSHARED: AbstractContextManager[object] = nullcontext()
 
 
 class Fitted(NamedTuple):
-    """The state after a fit, a warning for the user, and the Ctrl-C that ended it, if any."""
+    """The state after a fit, and a warning for the user, if any."""
 
     state: State
     warning: str = ""
-    interrupted: KeyboardInterrupt | None = None
 
 
 class Learned(NamedTuple):
@@ -56,7 +51,6 @@ class Trainer(Protocol):
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        watch: Watch | None = None,
     ) -> Fitted:
         """Fit all rows, from scratch or, with a ``state``, from there."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,16 +32,6 @@ LOOKS, LOOKED_AT = 8, 2**14
 BELOW_ROUNDING = 1e-10
 # Below this p rounding moves a weight by 1e-5 or more (2e-16 to the power p - 1).
 NEAR_ONE = 1.3
-
-
-class Report(Protocol):
-    """Who is told of full passes."""
-
-    def begin(self) -> None:
-        """A pass begins."""
-
-    def end(self, n_iter: int) -> bool:
-        """It has ended, the ``n_iter``-th by the rows presented: does anybody ask for an end?"""
 
 
 class Progress:

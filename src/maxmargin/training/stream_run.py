@@ -25,7 +25,6 @@ from maxmargin.training.inputs import as_targets, class_codes, likely_classes, l
 from maxmargin.training.options import Batch
 from maxmargin.training.passes import certified
 from maxmargin.training.protocol import (
-    Fitted,
     Trainer,
     is_learner,
     state_of,
@@ -59,11 +58,8 @@ class Request(NamedTuple):
 
 def fit_stream(
     learner: BaseEstimator, before: State | None, source: streams.Source, request: Request
-) -> Fitted:
-    """The state after a source, starting from ``before``; the learner itself does not change.
-
-    Ctrl-C is raised if it comes before the first row.
-    """
+) -> State:
+    """The state after a source, starting from ``before``; the learner itself does not change."""
     trainer, classes = trainer_of(learner), request.classes
     _check_passes(trainer, source, request.passes)
     file = None if request.checkpoint is None else CheckpointFile(request.checkpoint)
@@ -87,13 +83,9 @@ def fit_stream(
         except streams.Surprise:
             if not can_restart:
                 raise
-        except KeyboardInterrupt as signal:
-            if run.progress.state is None:
-                raise
-            return Fitted(run.final_state(), interrupted=signal)
         progress = _initial_progress(before, source, source.survey(), classes, file)
         run = Run(learner, source, file, request, progress, guessed=False)
-    return Fitted(run.final_state())
+    return run.final_state()
 
 
 @dataclass
