@@ -42,8 +42,8 @@ PAGES = [*DOCS, *filter(Path.exists, [ROOT / "README.md"])]
 REAL_DATA = "needs real data"  # such blocks run where the data are
 REASONS = {"needs a GPU", REAL_DATA, "installs", "runs for hours", "another program"}
 VARYING = re.compile(
-    r"(\d+ min )?[\d.,]+ m?s\b|[\d.]+ [kM]B\b|[\d,]+ rows/s|(?<=seconds\": )[\d.]+|(?<=_second\": )\d+"
-    r"|(?<=maxmargin )\d+\.\d+\.\w+"
+    r"(\d+ min )?[\d.,]+ m?s\b|[\d.]+ [kM]B\b|[\d,]+ rows/s|(?<=seconds\": )[\d.]+"
+    r"|(?<=_second\": )\d+|(?<=maxmargin )\d+\.\d+\.\w+"
 )
 ADDRESS = "http://127.0.0.1:8765"  # where servers on pages are
 COMMANDS = ("$ ", "maxmargin ", "python ", "pip ")
