@@ -40,13 +40,16 @@ ALGORITHMS = (
 )
 _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "Certificate": "certificates",
+    "ConformalClassifier": "algorithms.conformalclassifier",
     "certify": "evaluate",
     "from_sklearn": "migration",
     "load": "persistence",
     "save": "persistence",
     "to_onnx": "export",
 }
-_registry.register({name: f"{__name__}.{_HOMES[name]}" for name in ALGORITHMS})
+_registry.register(
+    {name: f"{__name__}.{_HOMES[name]}" for name in (*ALGORITHMS, "ConformalClassifier")}
+)
 _MODULES = ("client", "datasets", "evaluate", "streams")
 
 __all__ = sorted(_HOMES)

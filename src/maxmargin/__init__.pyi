@@ -8,6 +8,7 @@ from maxmargin.algorithms.amira import AMIRA as AMIRA
 from maxmargin.algorithms.arow import AROW as AROW
 from maxmargin.algorithms.automargin import AutoMargin as AutoMargin
 from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron as BisectionPerceptron
+from maxmargin.algorithms.conformalclassifier import ConformalClassifier as ConformalClassifier
 from maxmargin.algorithms.directionalperceptron import (
     DirectionalPerceptron as DirectionalPerceptron,
 )

@@ -9,9 +9,8 @@ Streams drift abruptly or slowly, or their labels are chosen by an adversary who
 import sys
 
 import numpy as np
-from sklearn.base import clone
 
-from maxmargin import AMIRA, NOCA, AutoMargin, PassiveAggressive
+from maxmargin import AMIRA, NOCA, AutoMargin, ConformalClassifier, PassiveAggressive
 from maxmargin.certificates.coverage_bounds import coverage_bound, window_bound
 from maxmargin.evaluate import progressive
 from maxmargin.training.prediction_sets import CORRECTION
@@ -22,7 +21,7 @@ LEARNERS = [
     (AutoMargin(), 2),
     (AutoMargin(), 3),
     (PassiveAggressive(C=0.1), 2),
-    (PassiveAggressive(C=0.1, calibration="online"), 4),
+    (PassiveAggressive(C=0.1), 4),
     (AMIRA(), 3),
     (NOCA(), 3),
 ]
@@ -71,7 +70,7 @@ def is_within_bounds(k):
     """Stream number k, of at least 300 rows."""
     random, coverage = np.random.default_rng(k), TARGETS[k % len(TARGETS)]
     (learner, classes), kind = LEARNERS[k % len(LEARNERS)], KINDS[k // len(LEARNERS) % len(KINDS)]
-    clf = clone(learner).set_params(coverage=coverage)
+    clf = ConformalClassifier(learner, coverage=coverage)
     if kind == "adversarial":
         outside = against_an_adversary(clf, random, 300, classes)
     else:

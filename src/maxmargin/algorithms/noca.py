@@ -18,12 +18,11 @@ from sklearn.utils import check_random_state
 from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
-from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
+from maxmargin.core.trace import NO_TRACE
 from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import Facts
-from maxmargin.estimator.predicting import if_covering, known_sets, observed_coverage
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
 from maxmargin.models.linear_model import as_rows
@@ -32,16 +31,9 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.spaces.gaussian_mixture import Mixture, class_logs, learn_mixture, new_mixture
 from maxmargin.training import inputs
-from maxmargin.training.following import check_passes
 from maxmargin.training.learning import known_classes
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import Decision, check_new_X
-from maxmargin.training.prediction_sets import (
-    SetTracker,
-    follow_sets,
-    prediction_sets,
-    tracker_for,
-)
 from maxmargin.training.protocol import UNSHARED, Fitted, Learned
 from maxmargin.training.recipes import prepared, recipe_of
 from maxmargin.training.sample_weights import check_any, check_weights
@@ -53,6 +45,9 @@ VALUES_PER_CALL = 2**24
 
 # As the norms of rows: no square over- or underflows.
 MAGNITUDES = Interval(Real, 1e-50, 1e50, closed="both")
+
+
+NO_LOGS = np.empty((0, 0))
 
 
 class NOCARule(NamedTuple):
@@ -121,6 +116,7 @@ class MixtureModel:
     errors: Annotated[int, Saved()]
 
     unsettled = False
+    outputs_are_odds = True  # those of its trace
 
     def __init__(self, classes: int, width: int, components: int, rho: float) -> None:
         self.mixture = new_mixture(classes, width, components, rho)
@@ -134,18 +130,18 @@ class MixtureModel:
         rule: NOCARule,
         reading: type[Mixture],
         advance: Any,
-        sets: SetTracker | None = None,
+        logs: np.ndarray = NO_LOGS,
     ) -> None:
-        """Present the rows ``order``; the components move as ``reading`` has it, and ``sets``."""
+        """Present the rows ``order``; the components move as ``reading`` has it.
+
+        The log-densities of classes before each row are written to ``logs``, unless it is empty.
+        """
         rows, mixture = as_rows(X, NO_TAIL), reading(*self.mixture)
         step = max(1, VALUES_PER_CALL // (X.shape[1] * self.mixture.owners.size))
         for start in range(0, order.size, step):
             part = order[start : start + step]
-            logs = np.empty((0 if sets is None else part.size, mixture.outputs.size))
-            self.errors += int(learn_mixture(rows, codes, part, rule, mixture, logs))
-            if sets is not None:
-                odds, classes = logit(class_shares(logs)), logs.shape[1]
-                follow_sets(sets, odds, True, codes, part, slice(0, classes), classes)
+            seen = logs[start : start + step]
+            self.errors += int(learn_mixture(rows, codes, part, rule, mixture, seen))
             advance(part.size / order.size, note=f"{self.used()} components")
 
     def settle(self) -> None:
@@ -170,6 +166,11 @@ class MixtureModel:
     def verdicts(self) -> int:
         """There are no margins."""
         return 0
+
+    def problems(self) -> int:
+        """As of log-odds: one for two classes."""
+        classes = self.mixture.outputs.size
+        return 1 if classes == 2 else classes
 
     def allows_unused_columns(self, width: int) -> bool:
         return False
@@ -228,10 +229,6 @@ class NOCA(Streamable):
         Determines the orders.
     verbose : int, default=0
         Show a progress bar during `fit` on a terminal.
-    coverage : float, default=None
-        Target coverage of prediction sets, such as 0.9: the share of rows whose label is in the
-        set, on any stream, up to a proved bound. `predict_set` is then available; see
-        `docs/guarantees.md`.
 
     Attributes
     ----------
@@ -249,9 +246,6 @@ class NOCA(Streamable):
         Mistakes and margin errors made while learning.
     n_iter_ : int
         Passes made by the last `fit`.
-    coverage_ : Coverage
-        With `coverage`: the target, the share of rows so far whose label was in its set, and the
-        proved bound on their difference.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -295,7 +289,6 @@ class NOCA(Streamable):
     shuffle: bool = True
     random_state: Any = None
     verbose: int = 0
-    coverage: float | None = None
 
     facts: ClassVar[Facts] = Facts(
         guarantee="few margin errors before ρ is small",
@@ -322,7 +315,6 @@ class NOCA(Streamable):
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
-        "coverage": [Interval(Real, 0, 1, closed="neither"), None],
     }
 
     # ------------------------------------------------------------------------------------ learning
@@ -391,7 +383,6 @@ class NOCA(Streamable):
                 shuffle=self.shuffle,
                 random_state=self.random_state,
                 verbose=self.verbose,
-                coverage=None if self.coverage is None else float(self.coverage),
             ),
             self._rule(),
             READINGS.get((self.nearest, self.variance), Mixture),  # parameters are checked to learn
@@ -419,26 +410,6 @@ class NOCA(Streamable):
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probability of each class, by the densities of its components."""
         return class_shares(self._class_logs(X))
-
-    @if_covering
-    def predict_set(self, X: ArrayLike) -> np.ndarray:
-        """Predict sets of classes, with ``coverage``; see `PassiveAggressive.predict_set`.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of bool, of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        sets, odds = known_sets(self.__trainer__().options, self._fitted()), self.predict_proba(X)
-        return prediction_sets(sets, logit(odds), True, odds.shape[1])
-
-    @property
-    def coverage_(self) -> Coverage:
-        return observed_coverage(self.__trainer__().options, self._fitted())
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """``f = P(positive) - 1/2`` for two classes, else the probability of each class."""
@@ -640,7 +611,6 @@ class MixtureTrainer:
         sample_weight: ArrayLike | None = None,
     ) -> Fitted:
         options = self.options
-        check_passes(options, "max_iter", options.max_iter)
         rows, labels, features, _ = inputs.check_fit(options, X, y)
         order = presented(sample_weight, labels.size)
         check_any(order.size)
@@ -649,13 +619,13 @@ class MixtureTrainer:
         random = np.random.default_rng(check_random_state(options.random_state).randint(2**31 - 1))
         codes = np.zeros(labels.size, np.int32)
         codes[order] = inputs.class_codes(labels[order], classes)
-        model, sets = mixture_of(state), self._sets_for(None)
+        model = mixture_of(state)
         with bar("NOCA", options.max_iter, "passes", enabled=bool(options.verbose)) as advance:
             for _ in range(options.max_iter):
                 if options.shuffle:
                     random.shuffle(order)
-                model.learn(rows, codes, order, self.rule, self.reading, advance, sets)
-        return Fitted(state._replace(n_iter=options.max_iter, sets=sets))
+                model.learn(rows, codes, order, self.rule, self.reading, advance)
+        return Fitted(state._replace(n_iter=options.max_iter))
 
     def learn(
         self,
@@ -680,14 +650,12 @@ class MixtureTrainer:
                 "The 'max_components' parameter of NOCA cannot change on a fitted model."
             )
         model = mixture_of(state) if alone else copy.deepcopy(mixture_of(state))
-        sets = self._sets_for(state.sets)
-        model.learn(X, codes, order, self.rule, self.reading, quiet, sets)
-        return Learned(state._replace(model=cast(Model, model), sets=sets))
-
-    def _sets_for(self, before: SetTracker | None) -> SetTracker | None:
-        """A copy of what prediction sets followed from so far, if the learner has any."""
-        coverage = self.options.coverage
-        return None if coverage is None else tracker_for(coverage, before)
+        logs = np.empty((order.size if batch.traced else 0, known.size))
+        model.learn(X, codes, order, self.rule, self.reading, quiet, logs)
+        learned = state._replace(model=cast(Model, model))
+        odds = log_odds_of(class_shares(logs))
+        trace = NO_TRACE._replace(history=np.pad(odds, ((0, 0), (0, 1))))  # there are no updates
+        return Learned(learned, trace, codes, order)
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         """Logarithms of the densities of classes."""
@@ -711,6 +679,12 @@ def class_shares(logs: np.ndarray) -> np.ndarray:
     logs = np.where(np.isfinite(logs).any(axis=1, keepdims=True), logs, 0.0)  # nothing is known
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
+
+
+def log_odds_of(shares: np.ndarray) -> np.ndarray:
+    """The log-odds of each class; of two classes, of the second."""
+    with np.errstate(divide="ignore"):
+        return logit(shares[:, 1:] if shares.shape[1] == 2 else shares)
 
 
 def mixture_of(state: State) -> MixtureModel:

@@ -25,7 +25,7 @@ from maxmargin.training.state import RECIPE, State
 from maxmargin.training.types import Tree
 
 # Attributes that are recreated when needed.
-FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer"}
+FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer", "_inner", "_single"}
 # Attributes that scikit-learn sets.
 ROUTING = {"_metadata_request"}
 

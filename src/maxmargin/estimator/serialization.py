@@ -100,8 +100,8 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
         schema=restored(found.pop("schema", None)),
         totals=_checked_totals(found.pop("totals", None), classes),
         calibration=_checked_maps(found.pop("calibration", None), model),
-        sets=_checked_sets(found.pop("sets", None)),
-        held_out=_checked_held_out(found.pop("held_out", None)),
+        sets=checked_sets(found.pop("sets", None)),
+        held_out=checked_held_out(found.pop("held_out", None)),
     )
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
@@ -341,7 +341,7 @@ def _checked_maps(found: Any, model: Model) -> Maps | None:
     return maps
 
 
-def _checked_sets(found: Any) -> prediction_sets.SetTracker | None:
+def checked_sets(found: Any) -> prediction_sets.SetTracker | None:
     misfit, blank = "sets: there are not the arrays of a tracker of sets", new_tracker(0.5)
     tracker = None if found is None else _filled_arrays(blank, found, misfit)
     if tracker is not None and (why := prediction_sets.what_is_wrong(tracker)):
@@ -349,7 +349,7 @@ def _checked_sets(found: Any) -> prediction_sets.SetTracker | None:
     return tracker
 
 
-def _checked_held_out(found: Any) -> np.ndarray | None:
+def checked_held_out(found: Any) -> np.ndarray | None:
     if found is None:
         return None
     fits = isinstance(found, np.ndarray) and found.dtype == float and found.ndim == 1

@@ -26,7 +26,7 @@ from maxmargin.training.outputs import check_new_X
 from maxmargin.training.passes import diverged
 from maxmargin.training.pauses import present
 from maxmargin.training.prediction_sets import new_tracker
-from maxmargin.training.protocol import Learned
+from maxmargin.training.protocol import Learned, Trainer
 from maxmargin.training.recipes import learned_along
 from maxmargin.training.row_reading import (
     Row,
@@ -98,7 +98,8 @@ def learn(
     elif model is state.model:
         with changing:
             present_all(model, *presented)
-        return Learned(state._replace(totals=totals) if is_counted else state, trace)
+        learned = state._replace(totals=totals) if is_counted else state
+        return Learned(learned, trace, given.codes, given.order)
     elif pauses is None:
         model.present(*presented)  # type: ignore[arg-type]
     else:
@@ -106,7 +107,7 @@ def learn(
     if not model.is_finite():
         raise ValueError(diverged(options.name))
     learned = state._replace(model=model, totals=totals, calibration=maps, sets=sets)
-    return Learned(learned, trace)
+    return Learned(learned, trace, given.codes, given.order)
 
 
 def checked_rows(trainer: OnlineTrainer, state: State | None, batch: Batch) -> CheckedRows:
@@ -208,7 +209,7 @@ def present_all(
 
 # --------------------------------------------------------------------------- scores before learning
 def score_then_learn(
-    trainer: OnlineTrainer,
+    trainer: Trainer,
     state: State | None,
     batch: Batch,
     changing: AbstractContextManager[object],
@@ -229,7 +230,8 @@ def score_then_learn(
     if trainer.options.averages_kernels:
         state, scores, made = _score_then_learn_rows(trainer, state, batch, changing)
     else:
-        state, trace = trainer.learn(state, batch, changing=changing)
+        learned = trainer.learn(state, batch, changing=changing)
+        state, trace = learned.state, learned.trace
         assert trace is not None
         scores, made = trace.scores()[:, : state.model.problems()], trace.history[:, -1]
     state = state if features is None else state._replace(features=features)
@@ -237,7 +239,7 @@ def score_then_learn(
 
 
 def _score_then_learn_rows(
-    trainer: OnlineTrainer,
+    trainer: Trainer,
     state: State | None,
     batch: Batch,
     changing: AbstractContextManager[object],

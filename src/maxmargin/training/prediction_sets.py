@@ -44,8 +44,8 @@ HORIZON = 500.0
 SHARED = 0.5 / HORIZON
 # The scale of outputs is the mean over so many rows.
 RECENT = 300.0
-# Leads beyond mean the same.
-LARGEST_LEAD = 1e300
+# Outputs beyond, and leads beyond, mean the same.
+LARGEST_VALUE, LARGEST_LEAD = 1e300, 1e300
 # A threshold below all scores, and a score that is in no set.
 EMPTY, OUTSIDE = -1.0, 2.0
 NO_SETS = np.empty((0, 2), np.int32)
@@ -178,12 +178,16 @@ def score_by_leads(values, scale, scores):  # type: ignore[no-untyped-def]
 
 @helper
 def read_values(evidence, n, first, shown, values):  # type: ignore[no-untyped-def]
-    """The outputs, or log-odds, of each class; of two classes there may be one, of the second."""
+    """The outputs, or log-odds, of each class; of two classes there may be one, of the second.
+
+    They are finite then, so that leads and shares are: infinite ones are clipped, NaN becomes 0.
+    """
+    for c in range(values.size):
+        value = evidence[n, first + min(c, shown - 1)]
+        value = value if value == value else 0.0
+        values[c] = max(-LARGEST_VALUE, min(LARGEST_VALUE, value))
     if shown == 1 and values.size == 2:
-        values[0], values[1] = -evidence[n, first], evidence[n, first]
-    else:
-        for c in range(values.size):
-            values[c] = evidence[n, first + c]
+        values[0] = -values[1]
 
 
 @Compiled

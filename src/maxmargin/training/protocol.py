@@ -15,6 +15,7 @@ from maxmargin.training.state import State
 
 # The lock of a state that no other thread uses.
 UNSHARED: AbstractContextManager[object] = nullcontext()
+NOTHING = np.empty(0, dtype=np.int32)
 
 
 class Fitted(NamedTuple):
@@ -25,10 +26,20 @@ class Fitted(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """The state after a batch, and the outputs of its rows before they were learned, if traced."""
+    """The result of learning from a batch.
+
+    Attributes
+    ----------
+    state : afterwards
+    trace : the outputs of rows before they were learned, if traced
+    codes : the numbers of the classes of rows
+    order : the places of ``trace``, as in `Batch`; rows of weight 0 are only scored
+    """
 
     state: State
     trace: Trace | MeanTrace | None = None
+    codes: np.ndarray = NOTHING
+    order: np.ndarray = NOTHING
 
 
 class Trainer(Protocol):
