@@ -477,7 +477,7 @@ def test_many_dimensions(output, epsilon, scale):
     X[:, :3] += 10 * scale * np.eye(3)[y]
     stream = Stream(X, y, 3)
     parameters = NOCA(epsilon=epsilon, output=output, max_components=30).get_params()
-    for name in ("max_iter", "shuffle", "random_state", "verbose", "coverage"):
+    for name in ("max_iter", "shuffle", "random_state", "verbose"):
         del parameters[name]
     trace = follow(stream, parameters)
     learner = NOCA(**parameters).partial_fit(X, y, classes=range(3))
