@@ -12,6 +12,7 @@ from persistence.states import known_to
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
 
 from maxmargin import (
     AMIRA,
@@ -271,6 +272,14 @@ def test_another_target_begins_anew():
     assert (clf.coverage_.target, clf.coverage_.rows) == (0.7, 1)
 
 
+def test_conventions_of_scikit_learn():
+    """Rows of weight 2 are not two rows, since other rows are held out then."""
+    clf = ConformalClassifier(PassiveAggressive(random_state=0))
+    found = check_estimator(clf, on_fail=None, on_skip=None)
+    failed = [each["check_name"] for each in found if each["status"] == "failed"]
+    assert [name for name in failed if "sample_weight_equivalence" not in name] == []
+
+
 def test_parameters_of_the_learner():
     clf = ConformalClassifier(PassiveAggressive()).set_params(clf__C=0.5)
     clf.partial_fit(X, three, classes=[0, 1, 2])
@@ -306,7 +315,7 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"only the first pass has, and passes=2 asks for more"):
         ConformalClassifier(Perceptron()).fit_stream([(X, two)], passes=2)
     for learner in (BisectionPerceptron(), MaxMargin()):
-        with pytest.raises(AttributeError, match="needs all rows at once: use fit"):
+        with pytest.raises(AttributeError, match=r"has no partial_fit, since .* needs all"):
             ConformalClassifier(learner).partial_fit(X, two, classes=["no", "yes"])
     several = np.stack([noisy > 0, noisy > 1], axis=1).astype(int)
     for learn in (ConformalClassifier(Perceptron()).partial_fit, ConformalClassifier().fit):

@@ -6,13 +6,14 @@ import copy
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples
 
 from maxmargin._extras import Self
 from maxmargin._validation import Interval
@@ -20,6 +21,8 @@ from maxmargin.algorithms.automargin import AutoMargin
 from maxmargin.algorithms.noca import NOCA, log_odds_of
 from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
+from maxmargin.estimator.locks import Method
+from maxmargin.estimator.predicting import AvailableIf
 from maxmargin.estimator.serialization import checked_held_out, checked_sets
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
@@ -87,6 +90,19 @@ class SingleRows(NamedTuple):
 
 def _has_probabilities(clf: ConformalClassifier) -> bool:
     return hasattr(clf._held(), "predict_proba")
+
+
+def _takes_rows(clf: ConformalClassifier) -> bool:
+    return not isinstance(clf.clf, BaseLearner) or hasattr(clf.clf, "partial_fit")
+
+
+def _needs_all(clf: ConformalClassifier) -> str:
+    return f"a {type(clf.clf).__name__}, which needs all rows at once: use fit, which holds some of them out"
+
+
+def if_taking_rows(method: Method) -> Method:
+    """Make a method available only with a learner that takes rows as they come."""
+    return cast(Method, AvailableIf(method, _takes_rows, _needs_all))
 
 
 @dataclass(eq=False, repr=False)
@@ -207,15 +223,10 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
             )
 
     def _incremental(self) -> Any:
-        """The learner; raises unless it learns from rows as they come."""
+        """The learner; raises unless its scores can be followed."""
         self.check_parameters()
         inner = self._held()
         inner.check_parameters()
-        if not hasattr(inner, "partial_fit"):
-            raise AttributeError(
-                f"{type(inner).__name__} needs all rows at once: use fit, which holds some of them "
-                "out."
-            )
         if trainer_of(inner).options.averages_kernels:
             raise ValueError(
                 "ConformalClassifier cannot follow the mean of a kernel's coefficients: use "
@@ -239,7 +250,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         self
         """
         self.check_parameters()
-        inner, rows = clone(self._held()), X.shape[0] if hasattr(X, "shape") else len(X)  # type: ignore[arg-type]
+        inner, rows = clone(self._held()), _num_samples(X)
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
             raise ValueError("ConformalClassifier needs rows with one label each.")
         weights = check_weights(sample_weight, rows).copy()
@@ -247,7 +258,8 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         weights[chosen] = 0.0
         if chosen.size and not weights.any():
             raise ValueError(
-                f"held_out={self.held_out} leaves no rows to learn from: choose a smaller share."
+                f"held_out={self.held_out} leaves no rows to learn from, of n_samples={rows}: "
+                "choose a smaller share."
             )
         inner.fit(X, y, sample_weight=weights)
         outputs = _columns(inner.decision_function(_rows_of(X, chosen)))
@@ -257,6 +269,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         self._state = state._replace(more={**more, HELD_OUT: scores})
         return self
 
+    @if_taking_rows
     def partial_fit(
         self,
         X: ArrayLike,
@@ -286,6 +299,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         self._learn(Batch(X, y, classes, sample_weight, grow=grow))
         return self
 
+    @if_taking_rows
     def score_then_learn(
         self,
         X: ArrayLike,
@@ -328,6 +342,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         self._state = state._replace(more={k: v for k, v in state.more.items() if k != HELD_OUT})
         return scores, updates
 
+    @if_taking_rows
     def learn_one(
         self,
         x: Row,
@@ -382,6 +397,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
             single = self._single = SingleRows.of(state, tracker)
         return single if tracker.target[0] == self.coverage else None
 
+    @if_taking_rows
     def fit_stream(self, source: Any, *, passes: int = 1, **options: Any) -> Self:
         """Learn from a source of any size, as the learner does, in one pass.
 

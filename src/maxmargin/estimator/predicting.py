@@ -28,7 +28,7 @@ from maxmargin.training.recipes import prepared
 from maxmargin.training.state import State
 
 
-class _AvailableIf:
+class AvailableIf:
     """scikit-learn's `available_if` with a message that says what to do."""
 
     def __init__(
@@ -65,13 +65,13 @@ def _no_coverage(clf: BaseLearner) -> str:
 
 def if_covering(method: Method) -> Method:
     """Make a method available only with prediction sets."""
-    return cast(Method, _AvailableIf(method, _has_coverage, _no_coverage))
+    return cast(Method, AvailableIf(method, _has_coverage, _no_coverage))
 
 
 def if_calibrated(method: Method) -> Method:
     """Make a method available only with probabilities."""
     has_probabilities = operator.methodcaller("_has_probabilities")
-    return cast(Method, _AvailableIf(method, has_probabilities, _no_probabilities))
+    return cast(Method, AvailableIf(method, has_probabilities, _no_probabilities))
 
 
 def known_sets(options: Options, state: State) -> SetTracker:
