@@ -272,6 +272,7 @@ def test_another_target_begins_anew():
     assert (clf.coverage_.target, clf.coverage_.rows) == (0.7, 1)
 
 
+@pytest.mark.unseeded
 def test_conventions_of_scikit_learn():
     """Rows of weight 2 are not two rows, since other rows are held out then."""
     clf = ConformalClassifier(PassiveAggressive(random_state=0))

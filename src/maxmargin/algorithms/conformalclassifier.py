@@ -97,7 +97,7 @@ def _takes_rows(clf: ConformalClassifier) -> bool:
 
 
 def _needs_all(clf: ConformalClassifier) -> str:
-    return f"a {type(clf.clf).__name__}, which needs all rows at once: use fit, which holds some of them out"
+    return f"a {type(clf.clf).__name__}, which needs all rows at once: use fit"
 
 
 def if_taking_rows(method: Method) -> Method:
