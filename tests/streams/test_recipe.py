@@ -16,7 +16,7 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler, normalize
+from sklearn.preprocessing import StandardScaler, normalize
 
 from maxmargin import Pegasos, Perceptron, load, save, streams
 from maxmargin.evaluate import progressive
@@ -41,7 +41,7 @@ def raw_table(rows=300, seed=0):
         {
             "id": [f"c{seed}-{k}" for k in range(rows)],
             "age": age,
-            "spent": [f"${x:,.2f}" for x in np.exp(rng.normal(6.0, 2.0, rows))],
+            "spent": [f"{x:.2f}" for x in np.exp(rng.normal(6.0, 2.0, rows))],
             "city": np.where(rng.random(rows) < 0.1, "", rng.choice(CITIES, rows)),
             "member": rng.choice(["true", "false"], rows),
             "since": (np.datetime64("2020-01-01") + days).astype(str),
@@ -59,8 +59,18 @@ def csv_of(table):
 
 
 def prepared(source):
-    blocks = [block.X for block in source.blocks()]
-    return sparse.vstack([sparse.csr_matrix(X) for X in blocks]).tocsr()
+    blocks = [sparse.csr_matrix(block.X) for block in source.blocks()]
+    for X in blocks:  # they become wider
+        X.resize(X.shape[0], blocks[-1].shape[1])
+    return sparse.vstack(blocks).tocsr()
+
+
+def of_buckets(recipe, X):
+    """The hashed features, at their buckets."""
+    running, found = recipe.running_, np.zeros((X.shape[0], 2**recipe.hash_bits))
+    first = X.shape[1] - running.size()
+    found[:, running.buckets] = X.toarray()[:, first + running.bucket_columns]
+    return found
 
 
 def same(X, Z):
@@ -120,13 +130,13 @@ def test_entries_of_sparse_rows_are_scaled_and_not_centred():
 
 def test_words_are_those_of_scikit_learn():
     texts = ["Hello hello world a bc", "", None, "Grüße an Čapek x yy", "  ", "ab-cd_e 12 A_B"]
-    recipe = Recipe({"t": "text"}, hash_bits=10, seed=0).fit(pd.DataFrame({"t": texts}))
+    recipe = Recipe({"t": "text"}, hash_bits=10).fit(pd.DataFrame({"t": texts}))
     analyse = HashingVectorizer().build_analyzer()
     hasher = FeatureHasher(2**10, input_type="string", alternate_sign=False)
     tokens = [[f"t={word}" for word in analyse(text or "")] for text in texts]
     expected = normalize(hasher.transform(tokens))
-    found = recipe.transform(pd.DataFrame({"t": texts}))
-    assert abs(found - expected).max() < 1e-15
+    found = of_buckets(recipe, recipe.transform(pd.DataFrame({"t": texts})))
+    np.testing.assert_allclose(found, expected.toarray(), atol=1e-15)
 
 
 def test_categories_have_columns_in_the_order_in_which_they_come():
@@ -176,7 +186,7 @@ def test_interactions(categories):
         hash_bits=12,
         interactions=[("a", "b"), ("n", "a"), ("n", "n")],
     ).fit(table)
-    X = recipe.transform(table).toarray()[:, -(2**12) :]
+    X = of_buckets(recipe, recipe.transform(table))
     hasher = FeatureHasher(2**12, input_type="pair", alternate_sign=False)
     rows = [
         [(f"a={a}*b={b}", 1.0), (f"n*a={a}", n), ("n*n", n * n)]
@@ -214,20 +224,6 @@ def test_columns_are_taken_for_what_they_look_like():
     assert "constant" in found["same"]["note"]
     assert "label" in found["copy"]["note"]
     assert found["age"]["note"] == found["city"]["note"] == ""
-
-
-@pytest.mark.parametrize(
-    ("texts", "decimal", "expected"),
-    [
-        (["$1,234.50", "12 %", "(3.10)", "-5", "1e3", "€ 5", "USD 7", "1'000"], ".", None),
-        (["1.234,50 €", "12", "-0,5"], ",", [1234.5, 12.0, -0.5]),
-    ],
-)
-def test_numbers_as_people_write_them(texts, decimal, expected):
-    expected = expected or [1234.5, 12.0, -3.1, -5.0, 1000.0, 5.0, 7.0, 1000.0]
-    recipe = Recipe({"x": "number"}, scale=False, decimal=decimal)
-    X = recipe.fit(pd.DataFrame({"x": texts})).transform(pd.DataFrame({"x": texts}))
-    np.testing.assert_array_equal(X[:, 0], expected)
 
 
 @pytest.mark.parametrize("text", ["abc", "1,2,3", "12,34.5", "SKU123", "1.2.3", "--5", "1e999"])
@@ -365,7 +361,7 @@ def test_rows_of_weight_0_say_nothing():
     recipe = Recipe(kinds, max_categories=5)
     alone = Perceptron().fit_stream(streams.open(kept, recipe=recipe, **options))
     np.testing.assert_array_equal(weighted.coef_, alone.coef_)
-    assert "only here" not in weighted.recipe_.running_.vocabularies()[0]
+    assert "city=only here" not in weighted.recipe_.get_feature_names_out()
 
 
 def test_a_class_that_comes_late_begins_anew(tmp_path):
@@ -445,30 +441,6 @@ def test_a_damaged_recipe_is_refused():
             Recipe.from_tree({**tree, name: value})
 
 
-# -------------------------------------------------------------------- scikit-learn's transformers
-def test_transformers_of_scikit_learn_prepare_rows():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(3.0, 5.0, (300, 4)), rng.choice([-1, 1], 300)
-    steps = make_pipeline(StandardScaler(), Normalizer())
-    source = streams.open(X, y, recipe=steps, block_size=32 * 100)
-    clf = Perceptron().fit_stream(source)
-    scaler, expected = StandardScaler(), Perceptron()
-    for k in range(0, 300, 100):
-        Z = Normalizer().transform(scaler.partial_fit(X[k : k + 100]).transform(X[k : k + 100]))
-        expected.partial_fit(Z, y[k : k + 100], [-1, 1])
-    np.testing.assert_array_equal(clf.coef_, expected.coef_)
-    new = rng.normal(3.0, 5.0, (20, 4))
-    Z = Normalizer().transform(scaler.transform(new))
-    np.testing.assert_array_equal(clf.predict(new), expected.predict(Z))
-    with pytest.raises(TypeError, match=r"maxmargin.streams.Recipe"):
-        save(clf, io.BytesIO())
-
-
-def test_transformers_that_need_all_rows_are_refused():
-    with pytest.raises(TypeError, match="PolynomialFeatures must see all rows"):
-        streams.open(np.eye(4), [0, 1, 0, 1], recipe=PolynomialFeatures())
-
-
 def test_progressive_takes_prepared_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 5)) * [1e-3, 1.0, 1e3, 10.0, 5.0] + [0, 5, 1e4, 3, -7]
@@ -499,7 +471,6 @@ def test_river_like_calls():
         ({"interactions": ["age*city"]}, "pairs"),
         ({"interactions": [("age", "note")]}, "which has no interactions"),
         ({"interactions": [("age", "id")]}, "no column 'id'; there are"),
-        ({"decimal": ";"}, "decimal"),
     ],
 )
 def test_parameters_that_cannot_be(options, message):
@@ -569,7 +540,7 @@ def test_values_that_come_again_after_the_first_rows_are_kept():
     note = "nearly each row has its own value"
     assert kinds_of(source) == {"user": ("category", note), "shop_id": ("category", note)}
     X = prepared(source)
-    assert X.shape == (6000, 2**10)
+    assert X.shape == (6000, 2**10)  # all buckets occur
     again = late.index(late[5500])
     common = X[again].multiply(X[5500])
     assert common.nnz >= 1  # both have the feature of the user
@@ -618,7 +589,7 @@ def test_values_that_are_said_to_be_missing(tmp_path, form):
     table = pd.DataFrame(
         {
             "x": rng.normal(size=120).round(3).astype(str),
-            "price": [f"${x:.2f}" for x in rng.uniform(1, 9, 120)],
+            "price": [f"{x:.2f}" for x in rng.uniform(1, 9, 120)],
             "day": (np.datetime64("2020-01-01") + rng.integers(0, 90, 120)).astype(str),
             "on": rng.choice(["true", "false"], 120),
             "city": rng.choice(CITIES, 120),
@@ -799,13 +770,6 @@ def test_weights_of_0_in_partial_fit_say_nothing():
     assert repr(weighted.recipe_.tree()) == repr(alone.recipe_.tree())
 
 
-def test_a_decimal_comma_is_said_to_the_recipe():
-    with pytest.raises(StreamError, match=r'decimal="," must be a parameter of the recipe'):
-        streams.open(io.BytesIO(b"x;y\n1,234;0\n"), format="csv", decimal=",", recipe=Recipe())
-    recipe = Recipe({"x": "number"}, scale=False, decimal=",").fit([{"x": 1.234}, {"x": "1,234"}])
-    assert recipe.transform([{"x": 1.234}, {"x": "1,234"}]).tolist() == [[1.234], [1.234]]
-
-
 def test_features_of_the_same_name_are_told_apart():
     rows = [{"x": 1.0, "x is missing": 7.0}, {"x": None, "x is missing": 8.0}]
     recipe = Recipe(scale=False).fit(rows)
@@ -838,15 +802,6 @@ def test_a_source_can_be_learned_from_again():
     first, second = Perceptron().fit_stream(source), Perceptron().fit_stream(source)
     np.testing.assert_array_equal(first.coef_, second.coef_)
     assert repr(first.recipe_.tree()) == repr(second.recipe_.tree())
-
-
-def test_decimal_commas_are_seen():
-    texts = [f"{k}.{k % 1000:03d},{k % 100:02d} €" for k in range(1, 200)]
-    table = pd.DataFrame({"Betrag": texts, "Anteil": [f"{k % 90},{k % 10} %" for k in range(199)]})
-    recipe = Recipe(scale=False).fit(table)
-    assert [one["kind"] for one in recipe.columns_] == ["number", "number"]
-    X = recipe.transform(table)
-    assert X[1].tolist() == [2002.02, 1.1]
 
 
 def test_notes_are_true_at_the_end():

@@ -156,7 +156,6 @@ class Reading:
             interactions=[
                 _pair(text, "*", "--interactions takes a*b") for text in _names(self.interactions)
             ],
-            decimal=self.decimal or ".",
             na_values=self.na,
         )
 

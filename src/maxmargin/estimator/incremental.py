@@ -77,12 +77,13 @@ class Incremental(Predicting):
     @writing
     def _learn_rows(self, batch: Batch) -> None:
         before = state = self.__state__()
-        X = batch.X
+        X, features = batch.X, None
         if state is not None and state.recipe is not None:
-            state, X = learned_along(state, X, batch.weight)
+            state, features, X = learned_along(state, X, batch.weight)
         self.check_parameters()
         changing = access_to(self).changing
-        self._state = self.__trainer__().learn(state, batch._replace(X=X), changing=changing).state
+        state = self.__trainer__().learn(state, batch._replace(X=X), changing=changing).state
+        self._state = state if features is None else state._replace(features=features)
         self.__state__()
         if self._state is before and np.shape(X)[0] == 1:
             self._prepare_for_rows()  # rows seem to come one by one

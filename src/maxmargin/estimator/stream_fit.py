@@ -51,7 +51,7 @@ class Streamable(BaseLearner):
         classes : array of shape (n_classes,), default=None
             All possible labels. By default those in the data; for a pipe, those in its first
             block.
-        recipe : Recipe, or scikit-learn transformer, default=None
+        recipe : Recipe, default=None
             Prepares the rows, see `maxmargin.streams.Recipe`. The learner stores it (`recipe_`)
             and takes raw rows from then on.
         checkpoint : path, default=None

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from maxmargin.export.graph import ML, Graph
-from maxmargin.streams import Recipe
 from maxmargin.streams.recipe_plan import OneHotColumn, Preparation
 
 
@@ -15,14 +14,12 @@ def features(graph: Graph, width: int, recipe: Any, dtype: Any) -> str:
     """The features of rows in double precision, computed from new inputs."""
     if recipe is None:
         return graph.cast(graph.input("X", dtype, width), np.float64)
-    if not isinstance(recipe, Recipe):
-        raise TypeError(
-            f"The rows of this learner are prepared by {type(recipe).__name__}: export "
-            "clf.without_recipe(), and convert the transformer by skl2onnx."
-        )
-    formula = recipe.formula()
+    formula: Preparation = recipe.formula()
     parts = _of_numbers(graph, formula, dtype) if formula.names else []
-    parts += [_of_category(graph, each) for each in formula.categories]
+    if formula.categories:
+        columns = np.arange(len(formula.names) + len(formula.flagged), formula.width)
+        encoded = [_of_category(graph, each, columns) for each in formula.categories]
+        parts.append(encoded[0] if len(encoded) == 1 else graph("Sum", *encoded))
     return graph("Concat", *parts, axis=1)
 
 
@@ -49,7 +46,8 @@ def _of_numbers(graph: Graph, formula: Preparation, dtype: Any) -> list[str]:
     return parts
 
 
-def _of_category(graph: Graph, column: OneHotColumn) -> str:
+def _of_category(graph: Graph, column: OneHotColumn, columns: np.ndarray) -> str:
+    """A matrix of these columns, in which each row has one 1: at the place of its value."""
     place = graph(
         "LabelEncoder",
         graph.input(column.name, str, 1),
@@ -58,4 +56,4 @@ def _of_category(graph: Graph, column: OneHotColumn) -> str:
         values_int64s=list(column.places.values()),
         default_int64=column.other,
     )
-    return graph.cast(graph("Equal", place, np.arange(column.width)), np.float64)
+    return graph.cast(graph("Equal", place, columns), np.float64)

@@ -71,10 +71,9 @@ def open(
         By default detected from the first bytes or the name of the file; otherwise svmlight.
     schema : dict, default=None
         Schema of another source (`Source.schema`), to read the columns in the same way.
-    recipe : Recipe, or scikit-learn transformer, default=None
-        Prepares the rows. A `Recipe` prepares the columns of a table, of dicts or of a matrix; a
-        transformer, or a pipeline of them, must have `partial_fit` or be stateless. It is not
-        changed: the learner stores a copy.
+    recipe : Recipe, default=None
+        Prepares the columns of a table, of dicts or of a matrix. It is not changed: the learner
+        stores a copy.
     frozen : bool, default=False
         Use the recipe of the schema without updating it.
     **options
@@ -109,12 +108,17 @@ def open(
     family = known.pop("format", None)
     recipe = known.pop("recipe", recipe)
     known.pop("prepared", None)
+    if recipe is not None and not _is_recipe(recipe):
+        raise TypeError(
+            f"recipe must be a maxmargin.streams.Recipe, got {type(recipe).__name__}; transform "
+            "the rows first, and pass an iterable of blocks (X, y)."
+        )
     if y is not None:
         options["y"] = y
     if isinstance(source, str | os.PathLike):
         source = opened(source)
     is_svmlight = bool(options.keys() & {"zero_based", "n_features"})
-    kind, source = kind_of(source, format, family, is_svmlight, _is_recipe(recipe))
+    kind, source = kind_of(source, format, family, is_svmlight, recipe is not None)
     is_table = kind not in SOURCES
     if family == "table" and not is_table:
         raise StreamError(
@@ -133,7 +137,7 @@ def open(
     given = {**known, **options}
     if family == "table":
         given.setdefault("header", True)  # whatever the first line of another file looks like
-    if is_table and _is_recipe(recipe):
+    if is_table and recipe is not None:
         given["recipe"] = recipe = recipe.with_na_values(given.pop("na_values", ()))
     if is_table and y is not None:
         raise OptionError(
@@ -171,8 +175,6 @@ def _files_of(source: Any, kind: str, options: dict[str, Any]) -> Sequence[Store
 
 
 def _is_recipe(recipe: Any) -> bool:
-    if recipe is None:
-        return False
     from maxmargin.streams.recipe import Recipe
 
     return isinstance(recipe, Recipe)

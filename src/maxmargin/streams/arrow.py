@@ -13,7 +13,7 @@ from maxmargin.streams.source import StreamError
 
 KINDS = ("number", "boolean", "text")
 WEIGHT = "weight"  # the kind of a column of sample weights
-WRITTEN = "written"  # the kind of a column of numbers, perhaps in text with more than digits
+NAMES = "names"  # the kind of a column of text in which numbers are an error
 NOWHERE = -1
 # Labels of a block are an array of strings, all as wide as the longest.
 LONGEST_LABEL = 256
@@ -42,6 +42,11 @@ def arrow(module: str = "pyarrow") -> Any:
         raise StreamError(
             "tables and recipes need pyarrow: pip install 'maxmargin[streams]'"
         ) from None
+
+
+def learned_as_text(name: str, found: str) -> str:
+    """The message for a column of text that has turned into another kind."""
+    return f"column {name!r} was learned as text, and is {found} here: convert it to text as it was"
 
 
 def place_behind(rows: int) -> Callable[[int], str]:

@@ -15,40 +15,33 @@ from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils import murmurhash3_32
+from scipy import sparse
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.preprocessing import normalize
 
 from maxmargin.streams.arrow import (
-    WRITTEN,
+    NAMES,
     arrow,
     as_text,
     coded,
     is_string,
     kind_of,
+    learned_as_text,
     numbers_of,
 )
+from maxmargin.streams.feature_rows import NOWHERE
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.spellings import FALSE, MISSING, TRUE
-from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
 
 # Sums of squares of larger numbers may overflow.
 LARGEST_NUMBER = 1e100
 # A time zone as an offset from UTC.
 OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)")
-# Around the digits of amounts: blanks, currencies and percent signs.
-BLANK = r"[\s\x{00a0}\x{202f}]"
-UNIT = r"([$€£¥₹%]|USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|CNY|INR|SEK|NOK|DKK|PLN)"
-BARE = (
-    (rf"^([+-]?\(?)({BLANK}*{UNIT})+{BLANK}*", r"\1"),
-    (rf"({BLANK}*{UNIT})+{BLANK}*(\)?)$", r"\3"),
-    (rf"^\({BLANK}*(.*?){BLANK}*\)$", r"-\1"),
-    (rf"^([+-]){BLANK}+", r"\1"),
-)
-# Thousands separators must be at thousands.
-SEPARATOR = r"[,'\s\x{00a0}\x{202f}]"
-DIGITS = rf"^[+-]?((\d+|\d{{1,3}}({SEPARATOR}\d{{3}})+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+DIGITS = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 NOT_A_NUMBER = r"(?i)^[+-]?nan$"
 YES, NO = (*TRUE, "1"), (*FALSE, "0")
-WORD = re.compile(r"(?u)\b\w\w+\b")
+words_of = HashingVectorizer().build_analyzer()
 SECONDS_A_DAY = 86_400
 PARTS_OF_SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # Invalid dates such as 30 February are parsed as one of the first days of the next month.
@@ -70,8 +63,7 @@ class Values(NamedTuple):
     # missing value.
     codes: np.ndarray | None = None
     texts: Sequence[str] = ()
-    # Values, hashed columns and starts of a CSR matrix.
-    words: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    words: Any = None  # counts of hashed words, a CSR matrix
     bad: np.ndarray | None = None  # rows with an invalid value
 
     def checked(self) -> Values:
@@ -115,23 +107,21 @@ class Column(abc.ABC):
 
 @dataclass(frozen=True)
 class Number(Column):
-    """Numbers, also those written as ``$1,234.50``, ``12 %`` or ``(3.10)`` (which is negative)."""
+    """Numbers, also as text."""
 
     name: str
-    decimal: str = "."  # in text; the other sign separates thousands
-    written: bool = False  # must CSV be read as text, because of currencies or separators?
 
     kind: ClassVar[str] = "number"
     has_number: ClassVar[bool] = True
     is_scaled: ClassVar[bool] = True
 
     def input_kind(self) -> str:
-        return WRITTEN if self.written or self.decimal != "." else "number"
+        return "number"
 
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         if not is_text(column):
             return Values(None, _numbers(column))
-        numbers, bad = written_numbers(column, self.decimal, na)
+        numbers, bad = numbers_in(column, na)
         missing, large = np.isnan(numbers) & ~bad, np.abs(numbers) > LARGEST_NUMBER
         return Values(missing, numbers, bad=bad | large)
 
@@ -165,10 +155,16 @@ class Category(Column):
     name: str
     capacity: int  # the number of values that have features
     hashed: bool = False
+    names: bool = False  # values are text that no number or truth value is written as
 
     kind: ClassVar[str] = "category"
 
+    def input_kind(self) -> str:
+        return NAMES if self.names else "text"
+
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        if self.names:
+            check_text(self.name, column)
         codes, texts = _words_of(column, na)
         return Values(codes == len(texts), codes=codes, texts=texts)
 
@@ -179,38 +175,24 @@ class Text(Column):
 
     name: str
     bits: int
-    seed: int
 
     kind: ClassVar[str] = "text"
 
-    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
-        pa, pc = arrow(), arrow("pyarrow.compute")
-        texts = as_text(column).combine_chunks()
-        missing = _is_missing(pc.utf8_trim_whitespace(texts), na)
-        texts = pc.if_else(pa.array(missing), "", texts).cast(pa.large_string())
-        strange = ~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
-        if strange.any():
-            rows = texts.to_pylist()
-            for row in np.flatnonzero(strange).tolist():
-                rows[row] = " ".join(WORD.findall(rows[row].lower()))
-            texts = pa.array(rows, pa.large_string())
-        _, starts, letters = texts.buffers()
-        starts = np.frombuffer(starts, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-        has_letters = letters is not None and letters.size
-        letters = np.frombuffer(letters if has_letters else b"\0", np.uint8)
-        return Values(missing, words=self._hashed(letters, starts))
+    def input_kind(self) -> str:
+        return NAMES
 
-    def _hashed(
-        self, letters: np.ndarray, starts: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        count, longest = measure_words(letters, starts)
-        prefix = f"{self.name}=".encode()
-        buffer = np.empty(len(prefix) + longest, np.uint8)
-        buffer[: len(prefix)] = np.frombuffer(prefix, np.uint8)
-        out = np.empty(count), np.empty(count, np.int64), np.zeros(starts.size, np.int64)
-        mask = 2**self.bits - 1
-        filled = hash_words(letters, starts, buffer, len(prefix), mask, self.seed, out)
-        return out[0][:filled], out[1][:filled], out[2]
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        check_text(self.name, column)
+        rows, gaps = as_text(column).to_pylist(), {None, *na}
+        missing = np.array([(row and row.strip()) in gaps for row in rows], bool)
+        tokens = (
+            () if gone else [f"{self.name}={word}" for word in words_of(row)]
+            for row, gone in zip(rows, missing, strict=True)
+        )
+        if not rows:
+            return Values(missing, words=sparse.csr_matrix((0, 2**self.bits)))
+        words = hasher(self.bits).transform(tokens)
+        return Values(missing, words=normalize(words, copy=False))
 
 
 @dataclass(frozen=True)
@@ -250,13 +232,16 @@ class Date(Column):
         return Values(missing, ages, places, bad=bad)
 
 
-def hashed_place(text: str, bits: int, seed: int) -> int:
-    """The column of ``text`` among ``2**bits``.
+def check_text(name: str, column: Any) -> None:
+    """Raise if a column that was learned as text has values of another kind."""
+    if not is_text(column) and not arrow("pyarrow.types").is_null(column.type):
+        found = kind_of(column.type) or str(column.type)
+        raise StreamError(learned_as_text(name, f"a {found} column ({column.type})"))
 
-    It is that of scikit-learn's ``FeatureHasher(2**bits, alternate_sign=False)`` for "name=value":
-    MurmurHash3 of the text in UTF-8, here with a seed.
-    """
-    return abs(murmurhash3_32(text.encode(), seed)) & (2**bits - 1)
+
+def hasher(bits: int) -> FeatureHasher:
+    """Hashes texts such as "name=value" to ``2**bits`` buckets."""
+    return FeatureHasher(2**bits, input_type="string", alternate_sign=False)
 
 
 @contextmanager
@@ -312,23 +297,14 @@ def _words_of(column: Any, na: Collection[str]) -> tuple[np.ndarray, list[str]]:
     return places[codes], list(known)
 
 
-def written_numbers(
-    column: Any, decimal: str, na: Sequence[str] = MISSING
-) -> tuple[np.ndarray, np.ndarray]:
+def numbers_in(column: Any, na: Sequence[str] = MISSING) -> tuple[np.ndarray, np.ndarray]:
     """Text as numbers, NaN where they are missing, and which values are invalid."""
     pa, pc = arrow(), arrow("pyarrow.compute")
-    texts = pc.utf8_trim_whitespace(as_text(column).combine_chunks())
+    texts = pc.utf8_trim_whitespace(_chunk(as_text(column)))
     missing = _is_missing(texts, na)
     missing |= pc.match_substring_regex(texts, NOT_A_NUMBER).fill_null(False).to_numpy(False)
-    bare = texts
-    for pattern, by in BARE:
-        bare = pc.replace_substring_regex(bare, pattern, by)
-    if decimal == ",":
-        bare = pc.replace_substring(pc.replace_substring(bare, ".", "'"), ",", ".")
-        bare = pc.replace_substring(bare, "'", ",")
-    fine = pc.match_substring_regex(bare, DIGITS).fill_null(False)
-    digits = pc.replace_substring_regex(bare, SEPARATOR, "")
-    digits = pc.if_else(fine, digits, pa.scalar(None, bare.type))
+    fine = pc.match_substring_regex(texts, DIGITS).fill_null(False)
+    digits = pc.if_else(fine, texts, pa.scalar(None, texts.type))
     numbers = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.where(missing, np.nan, numbers), ~fine.to_numpy(zero_copy_only=False) & ~missing
 

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain, islice
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from maxmargin.streams.arrow import WEIGHT, WRITTEN, Piece, arrow, place_behind
+from maxmargin.streams.arrow import NAMES, WEIGHT, Piece, arrow, learned_as_text, place_behind
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.iterators import ROWS_AT_ONCE, as_row
 from maxmargin.streams.source import Position, StreamError
@@ -85,17 +86,23 @@ class DictReader:
 def column_of(name: str, values: list[Any], kind: str) -> Any:
     """Values as an Arrow array; each is converted independently of the others."""
     pa = arrow()
-    is_number = kind in ("number", WRITTEN, WEIGHT)
+    is_number = kind in ("number", WEIGHT)
     if is_number:
         try:
             return pa.array(values, pa.float64(), from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
             pass
+    if kind == NAMES and (found := next(filter(_is_number, values), None)) is not None:
+        raise StreamError(f"{learned_as_text(name, f'the number {found!r}')}.")
     texts = [None if _is_missing(each) else _as_text(each, is_number) for each in values]
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError as problem:
         raise StreamError(f"column {name!r}: a text is not valid Unicode ({problem}).") from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) and not _is_missing(value)
 
 
 def _is_missing(value: Any) -> bool:

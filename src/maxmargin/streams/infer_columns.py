@@ -25,11 +25,9 @@ from maxmargin.streams.column_kinds import (
     decoded,
     is_text,
     naming,
-    written_numbers,
 )
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.spellings import (
-    BLANKS,
     FALSE,
     LEADING_ZERO,
     MISSING,
@@ -80,9 +78,7 @@ class RecipeOptions(NamedTuple):
     hashes: bool = False
     max_categories: int = 0
     hash_bits: int = 1
-    seed: int = 0
     interactions: Sequence[tuple[str, str]] = ()
-    decimal: str = "."
     na: Sequence[str] = MISSING  # all spellings of missing values
 
 
@@ -126,21 +122,26 @@ def warning(values: Sample, labels: np.ndarray | None) -> str:
     return ""
 
 
+def is_written_value(text: str) -> bool:
+    """Whether a number or a truth value is written as this text."""
+    if text in TRUE or text in FALSE:
+        return True
+    return NUMBER.fullmatch(text) is not None and LEADING_ZERO.fullmatch(text) is None
+
+
 class Sample:
     """The first values of a column."""
 
     def __init__(self, name: str, column: Any, options: RecipeOptions) -> None:
         self.name, self.column, self.options = name, decoded(column), options
         self.is_coded = self.column is not column
-        self.is_text, self.is_plain = is_text(column), True
+        self.is_text = is_text(column)
         # The distinct texts, without those for missing values, and their counts.
         self.present, self._counts = list[str](), np.zeros(0, np.int64)
         if self.is_text:
             codes, texts = coded(column)
             there = np.array([*(text.strip() not in options.na for text in texts), False])
             known = [texts[k] for k in np.flatnonzero(there)]
-            # pyarrow reads such numbers in CSV without help.
-            self.is_plain = all(NUMBER.fullmatch(text.strip(BLANKS)) for text in known)
             self.present = [text.strip() for text in known]
             self._counts = np.bincount(codes, minlength=there.size)[there]
             self._codes = np.where(there[codes], codes, -1)
@@ -187,8 +188,7 @@ class Sample:
             return Found(self.name, None, True, "empty")
         if all(text in TRUE or text in FALSE for text in self.present):
             return self.taken_for("boolean")
-        plain = [NUMBER.fullmatch(text) is not None for text in self.present]
-        if are_enough(plain, self._counts) or self._decimal() is not None:
+        if are_enough([NUMBER.fullmatch(text) is not None for text in self.present], self._counts):
             if not any(LEADING_ZERO.fullmatch(text) for text in self.present):
                 return self._number_or_identifier()
             names = self._names_or_sentences()
@@ -196,15 +196,6 @@ class Sample:
         if self._date_format() is not None:
             return self.taken_for("date")
         return self._names_or_sentences()
-
-    def _decimal(self) -> str | None:
-        """The decimal separator with which nearly all values are numbers."""
-        texts = arrow().chunked_array([self.present])
-        for decimal in sorted(".,", key=lambda sign: sign != self.options.decimal):
-            _, bad = written_numbers(texts, decimal)
-            if are_enough(~bad, self._counts):
-                return decimal
-        return None
 
     def _number_or_identifier(self) -> Found:
         """A column of numbers, dropped if they only count or identify the rows."""
@@ -256,19 +247,18 @@ class Sample:
     def _column(self, kind: str, format: str) -> Column | None:
         name, options = self.name, self.options
         if kind == "number":
-            if self.is_plain or not self.present:
-                return Number(name, options.decimal)
-            return Number(name, self._decimal() or options.decimal, written=True)
+            return Number(name)
         if kind == "boolean":
             return Boolean(name)
         if kind == "text":
-            return Text(name, options.hash_bits, options.seed)
+            return Text(name, options.hash_bits)
         if kind == "date":
             return self._date(format)
         (codes, count), capacity = self.codes(), options.max_categories
         if codes.size >= ENOUGH_ROWS:
             capacity = min(capacity, 2 * count + MORE_VALUES)
-        return Category(name, capacity, hashed=options.hashes or kind == "hashed")
+        names = not all(map(is_written_value, self.present))
+        return Category(name, capacity, hashed=options.hashes or kind == "hashed", names=names)
 
     def _date(self, format: str) -> Date:
         format = format or (self.is_text and self._date_format()) or ISO_FORMAT

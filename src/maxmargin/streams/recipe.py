@@ -25,7 +25,7 @@ from maxmargin.streams.option_errors import (
     check_na_values,
     no_column,
 )
-from maxmargin.streams.recipe_plan import EntriesPlan, Plan, Preparation, Running
+from maxmargin.streams.recipe_plan import HASHED, EntriesPlan, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.spellings import MISSING
 
@@ -49,11 +49,11 @@ class Recipe(TransformerMixin, BaseEstimator):
     kinds : dict of str, default=None
         Kinds of columns:
 
-        - "number": standardized. Text may have currency signs and thousands separators;
+        - "number": standardized;
         - "boolean": 0 or 1;
         - "category": one column per value, in order of appearance, up to ``max_categories``, one
           for all other values and one for missing values;
-        - "hashed": a category whose values are assigned columns by a hash;
+        - "hashed": a category whose values are hashed to ``2**hash_bits`` buckets;
         - "text": words, hashed and scaled to norm 1;
         - "date": the age in days, standardized, and month, day of the week and hour;
           "date:%d.%m.%y" gives the format;
@@ -72,12 +72,10 @@ class Recipe(TransformerMixin, BaseEstimator):
     max_categories : int, default=1000
         Maximum number of values of a category with columns of their own; fewer if the first rows
         have few: twice their number plus ten.
-    hash_bits, seed : int, default=18 and 0
-        Hashed values have ``2**hash_bits`` columns.
+    hash_bits : int, default=18
+        Hashed values have ``2**hash_bits`` buckets. A bucket gets a column when it first occurs.
     interactions : list of pairs of str, default=()
         Hashed products of two columns; for two categories, each pair of values.
-    decimal : {".", ","}, default="."
-        Decimal separator of numbers in text.
     na_values : list of str, default=()
         Further spellings of missing values, such as "unknown" or "-", besides those of pandas ("",
         "NA", "n/a", "null", ...) and "?".
@@ -90,11 +88,12 @@ class Recipe(TransformerMixin, BaseEstimator):
     n_features_in_, feature_names_in_
         Number and names of the raw columns.
     n_features_in_use_ : int
-        Number of features in use: for categories, only values that have occurred.
+        Number of features: values and words have one if they have occurred.
 
     Notes
     -----
-    `transform` uses the statistics after the last row that was learned.
+    `transform` uses the statistics after the last row that was learned. The features of values and
+    words are behind all others, in the order in which they first occurred.
 
     Examples
     --------
@@ -107,6 +106,8 @@ class Recipe(TransformerMixin, BaseEstimator):
     [('age', 'number'), ('city', 'category')]
     >>> recipe.transform(raw)[:, :2].toarray().tolist()
     [[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    >>> recipe.get_feature_names_out()[-2:].tolist()
+    ['city=Rome', 'city=Ulm']
 
     On a stream it prepares rows for a learner, which stores it:
 
@@ -124,9 +125,7 @@ class Recipe(TransformerMixin, BaseEstimator):
     categories: str = "one-hot"
     max_categories: int = 1000
     hash_bits: int = 18
-    seed: int = 0
     interactions: Sequence[tuple[str, str]] = ()
-    decimal: str = "."
     na_values: Sequence[str] = ()
     plan_: Any = field(init=False)
     running_: Running = field(init=False)
@@ -161,7 +160,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         plan, rows = self._encoded(X)
         if ignored is not None:
             ignored = np.broadcast_to(ignored, rows.shape[:1]) if np.any(ignored) else None
-        features, running = plan.prepare(rows, self.running_.alone(), learn=True, ignored=ignored)
+        features, running = plan.prepare(rows, self.running_, learn=True, ignored=ignored)
         return self.at(self.plan_, running), features
 
     def learn_one(self, x: Mapping[str, Any]) -> Recipe:
@@ -234,9 +233,7 @@ class Recipe(TransformerMixin, BaseEstimator):
             hashes=self.categories == "hash",
             max_categories=self.max_categories,
             hash_bits=self.hash_bits,
-            seed=self.seed,
             interactions=self.interactions,
-            decimal=self.decimal,
             na=(*MISSING, *self.na_values),
         )
 
@@ -244,7 +241,6 @@ class Recipe(TransformerMixin, BaseEstimator):
         for name, choices in (
             ("missing", ("mean", "error", "skip")),
             ("categories", ("one-hot", "hash")),
-            ("decimal", (".", ",")),
             ("scale", (True, False)),
         ):
             if getattr(self, name) not in choices:
@@ -253,7 +249,6 @@ class Recipe(TransformerMixin, BaseEstimator):
         for name, least, most in (
             ("max_categories", 1, LARGEST_CAP),
             ("hash_bits", 1, 30),
-            ("seed", 0, 2**32 - 1),
         ):
             value = getattr(self, name)
             if not (isinstance(value, Integral) and least <= int(value) <= most):
@@ -283,7 +278,7 @@ class Recipe(TransformerMixin, BaseEstimator):
     @property
     def n_features_in_use_(self) -> int:
         check_is_fitted(self, "plan_")
-        return self.plan_.features_in_use(self.running_)
+        return self.plan_.width(self.running_)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -308,7 +303,7 @@ class Recipe(TransformerMixin, BaseEstimator):
     def at(self, plan: Any, running: Running) -> Recipe:
         """A copy with this plan and these statistics."""
         one = Recipe(**self.get_params(deep=False))
-        one.plan_, one.running_ = plan, running.alone()
+        one.plan_, one.running_ = plan, running
         return one
 
     # ----------------------------------------------------------------------------------- for files
@@ -358,7 +353,9 @@ class Recipe(TransformerMixin, BaseEstimator):
             "means": running.means,
             "squares": running.squares,
             "missing": running.missing,
-            "vocabularies": running.vocabularies(),
+            "vocabularies": [list(values) for values in running.known],
+            "buckets": running.buckets[np.argsort(running.bucket_columns)],
+            "owners": running.owners(),
         }
 
     @classmethod
@@ -379,7 +376,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         plan: Any = EntriesPlan()
         if columns is not None:
             plan = Plan([_found_from(one) for one in columns], options)
-        capacities = plan.capacities()
+        capacities, owners, buckets = plan.capacities(), tree["owners"], tree["buckets"]
         if len(known) != len(capacities) or not all(
             type(one) is list
             and len(one) == len(set(one)) <= capacity
@@ -387,7 +384,25 @@ class Recipe(TransformerMixin, BaseEstimator):
             for one, capacity in zip(known, capacities, strict=True)
         ):
             raise ValueError("the recipe is damaged: its categories do not fit")
-        begun = plan.begin(known)
+        sizes = [np.count_nonzero(owners == number) for number in range(len(known))]
+        largest = 2**options.hash_bits if plan.is_hashed else 0
+        if (
+            owners.dtype != np.int64
+            or buckets.dtype != np.int64
+            or sizes != list(map(len, known))
+            or owners.shape != (sum(sizes) + buckets.size,)
+            or np.count_nonzero(owners == HASHED) != buckets.size
+            or np.unique(buckets[(buckets >= 0) & (buckets < largest)]).size != buckets.size
+        ):
+            raise ValueError("the recipe is damaged: its columns do not fit")
+        begun = plan.begin(
+            [
+                dict(zip(texts, np.flatnonzero(owners == number).tolist(), strict=True))
+                for number, texts in enumerate(known)
+            ]
+        )
+        order, columns = np.argsort(buckets), np.flatnonzero(owners == HASHED)
+        begun = begun._replace(buckets=buckets[order], bucket_columns=columns[order])
         arrays = {name: tree[name].copy() for name in ("counts", "means", "squares", "missing")}
         for name, array in arrays.items():
             # Sparse rows may have had any number of columns.

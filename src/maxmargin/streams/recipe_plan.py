@@ -2,13 +2,16 @@
 
 Values are encoded first, which depends on single rows and may happen ahead of learning; then each
 row is prepared with the statistics of the rows so far.
+
+The first features are fixed. Behind them, each value of a category and each bucket of the hash gets
+a column when a row first has it, so that there are columns only for what has occurred.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,28 +25,28 @@ from maxmargin.streams.column_kinds import (
     Number,
     Text,
     Values,
-    hashed_place,
+    hasher,
     values_of,
 )
-from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found, RecipeOptions
-from maxmargin.streams.option_errors import Message, no_column
-from maxmargin.streams.source import StreamError
-from maxmargin.streams.spellings import MISSING, remedies
-from maxmargin.streams.text.features import (
+from maxmargin.streams.feature_rows import (
     NOWHERE,
     are_moderate,
     assemble,
     scale_entries,
     standardise,
 )
+from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found, RecipeOptions
+from maxmargin.streams.option_errors import Message, no_column
+from maxmargin.streams.source import StreamError
+from maxmargin.streams.spellings import MISSING, remedies
 
-# The first features of a category, and where those of its values begin.
-MISSING_PLACE, OTHER_PLACE, VALUES_FROM = 0, 1, 2
+# The fixed features of a category: missing values, and those without a column.
+MISSING_PLACE, OTHER_PLACE, FIXED_PLACES = 0, 1, 2
+HASHED = -1  # the owner of columns of hashed values, in place of the number of a category
 LARGEST_WIDTH = 2**31 - 2
 # Numbers of rows that are standardized and copied together: they stay in the cache.
 ROWS_AT_ONCE, ROWS_COPIED = 32, 1024
 UNUSABLE = "a number is missing or too large"
-NO_WORDS = np.empty(0), np.empty(0, np.int64)
 
 
 class OneHotColumn(NamedTuple):
@@ -52,13 +55,12 @@ class OneHotColumn(NamedTuple):
     name: str
     places: dict[str, int]  # the feature of each value, and of the spellings of missing ones
     other: int  # the feature of all other values
-    width: int  # the number of features
 
 
 class Preparation(NamedTuple):
     """``(x - center) / scale`` of numbers, indicators of missing numbers, and one-hot columns.
 
-    The features are in this order.
+    The features are in this order; those of several categories alternate.
     """
 
     columns: Sequence[str]  # all raw columns, also those that are dropped
@@ -69,10 +71,11 @@ class Preparation(NamedTuple):
     fills: np.ndarray  # replaces missing numbers; NaN if nothing does
     flagged: Sequence[int] = ()  # the positions of numbers that have an indicator
     categories: Sequence[OneHotColumn] = ()
+    width: int = 0  # the number of features
 
 
 class Running(NamedTuple):
-    """Statistics of the rows so far."""
+    """Statistics of the rows so far; no record is changed once it is made."""
 
     rows: float
     # Of each column of numbers; ``squares`` are sums of squared deviations from the mean.
@@ -80,20 +83,29 @@ class Running(NamedTuple):
     means: np.ndarray
     squares: np.ndarray
     missing: np.ndarray  # number of missing values of each column
-    # The values of each category in order of appearance. Later records share the dicts and append
-    # to them; ``sizes`` are the numbers of values in this one.
+    # Columns behind the fixed ones, in the order in which rows first needed them: of the values of
+    # each category, and of the buckets that have one, in ascending order.
     known: tuple[dict[str, int], ...] = ()
-    sizes: tuple[int, ...] = ()
+    buckets: np.ndarray = np.zeros(0, np.int64)
+    bucket_columns: np.ndarray = np.zeros(0, np.int64)
 
-    def vocabularies(self) -> list[list[str]]:
-        return [list(islice(one, size)) for one, size in zip(self.known, self.sizes, strict=True)]
+    def size(self) -> int:
+        """The number of columns behind the fixed ones."""
+        return self.buckets.size + sum(map(len, self.known))
 
-    def alone(self) -> Running:
-        """A copy that shares nothing with other records."""
-        names = ("counts", "means", "squares", "missing")
-        arrays: dict[str, Any] = {name: getattr(self, name).copy() for name in names}
-        known = tuple({text: k for k, text in enumerate(one)} for one in self.vocabularies())
-        return self._replace(**arrays, known=known)
+    def columns_of(self, buckets: np.ndarray) -> np.ndarray:
+        """The columns of buckets, `NOWHERE` without one."""
+        if not self.buckets.size:
+            return np.full(buckets.shape, NOWHERE)
+        places = np.minimum(np.searchsorted(self.buckets, buckets), self.buckets.size - 1)
+        return np.where(self.buckets[places] == buckets, self.bucket_columns[places], NOWHERE)
+
+    def owners(self) -> np.ndarray:
+        """The number of the category that has each column, or `HASHED`."""
+        owners = np.full(self.size(), HASHED)
+        for number, values in enumerate(self.known):
+            owners[list(values.values())] = number
+        return owners
 
 
 @dataclass(frozen=True)
@@ -108,8 +120,7 @@ class Parts:
     codes: Sequence[np.ndarray]
     texts: Sequence[Sequence[str]]
     hashed: np.ndarray  # of shape (n_rows, n_hashed)
-    # Values, hashed columns and starts of a CSR matrix.
-    words: tuple[np.ndarray, np.ndarray, np.ndarray]
+    words: Any  # a CSR matrix of hashed words, or None without columns of text
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -118,7 +129,6 @@ class Parts:
     def __getitem__(self, rows: Any) -> Parts:
         """Some of the rows."""
         codes, texts = _in_order([one[rows] for one in self.codes], self.texts)
-        entries = sparse.csr_matrix(self.words, shape=(self.dense.shape[0], LARGEST_WIDTH))[rows]
         return Parts(
             self.dense[rows],
             None if self.missing is None else self.missing[rows],
@@ -126,7 +136,7 @@ class Parts:
             codes,
             texts,
             self.hashed[rows],
-            (entries.data, entries.indices.astype(np.int64), entries.indptr.astype(np.int64)),
+            None if self.words is None else self.words[rows],
         )
 
     def blank(self, rows: np.ndarray) -> Parts:
@@ -177,7 +187,7 @@ class Plan:
         self.found = list(found)
         self.columns: list[Column] = [one.column for one in found if one.column is not None]
         self.missing = options.missing
-        self.bits, self.seed = options.hash_bits, options.seed
+        self.bits = options.hash_bits
         self._numbers = [each for each in self.columns if each.has_number]
         categories = [each for each in self.columns if isinstance(each, Category)]
         self._coded = [each for each in categories if not each.hashed]
@@ -210,26 +220,30 @@ class Plan:
                     at += size
         for category in self._coded:
             self._starts[category.name, ""] = at
-            at += VALUES_FROM + category.capacity
-        self._hashed_from = at
+            at += FIXED_PLACES
+        self._n_fixed = at
         has_words = any(isinstance(each, Text) for each in self.columns)
         self.is_hashed = bool(self._hashes or self.interactions or has_words)
-        self.is_dense = at == self._n_dense and not self.is_hashed
-        self.width = at + (2**self.bits if self.is_hashed else 0)
-        if not 0 < self.width <= LARGEST_WIDTH:
+        self.grows = bool(self._coded) or self.is_hashed
+        self.is_dense = at == self._n_dense and not self.grows
+        most = at + sum(self.capacities()) + (2**self.bits if self.is_hashed else 0)
+        if not 0 < most <= LARGEST_WIDTH:
             raise StreamError(
                 "there is no column left to learn from."
-                if self.width == 0
-                else f"{self.width:,} columns are too many: lower hash_bits or max_categories."
+                if most == 0
+                else f"{most:,} columns are too many: lower hash_bits or max_categories."
             )
 
-    def begin(self, vocabularies: Sequence[Sequence[str]] | None = None) -> Running:
-        """The statistics before the first row; values of categories may be known already."""
+    def begin(self, known: Sequence[Mapping[str, int]] | None = None) -> Running:
+        """The statistics before the first row; values of categories may have columns already."""
         counts, means, squares = np.zeros((3, len(self._numbers)))
         missing = np.zeros(len(self.columns), np.int64)
-        texts = [()] * len(self._coded) if vocabularies is None else vocabularies
-        known = tuple({text: k for k, text in enumerate(one)} for one in texts)
-        return Running(0.0, counts, means, squares, missing, known, tuple(map(len, known)))
+        columns = tuple({} for _ in self._coded) if known is None else tuple(map(dict, known))
+        return Running(0.0, counts, means, squares, missing, columns)
+
+    def width(self, running: Running) -> int:
+        """The number of features."""
+        return self._n_fixed + running.size()
 
     def capacities(self) -> list[int]:
         """The number of values of each category that have features."""
@@ -277,7 +291,7 @@ class Plan:
             [read[each.name].codes for each in self._coded],  # type: ignore[misc]
             [read[each.name].texts for each in self._coded],
             self._hashed(read, rows),
-            self._words(read, rows),
+            self._words(read),
         )
         return parts, bad, lacking
 
@@ -294,8 +308,7 @@ class Plan:
         if self.missing != "mean" and missing is not None:
             lacking = missing.any(axis=1)
         nothing = np.empty((rows, 0), np.int64)
-        words = *NO_WORDS, np.zeros(rows + 1, np.int64)
-        return Parts(dense, missing, nothing, [], [], nothing, words), bad, lacking
+        return Parts(dense, missing, nothing, [], [], nothing, None), bad, lacking
 
     def _places(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
         parts = [
@@ -328,19 +341,11 @@ class Plan:
         return values.codes.astype(np.int64), [f"{name}={text}" for text in (*values.texts, "")]
 
     def _hash(self, texts: Sequence[str]) -> np.ndarray:
-        return np.array([hashed_place(text, self.bits, self.seed) for text in texts], np.int64)
+        return hasher(self.bits).transform([text] for text in texts).indices.astype(np.int64)
 
-    def _words(
-        self, read: Mapping[str, Values], rows: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _words(self, read: Mapping[str, Values]) -> Any:
         found = [words for each in self.columns if (words := read[each.name].words) is not None]
-        if not found:
-            return *NO_WORDS, np.zeros(rows + 1, np.int64)
-        if len(found) == 1:
-            return found[0]
-        shape = (rows, 2**self.bits)
-        entries: Any = sum(sparse.csr_matrix(words, shape=shape) for words in found)
-        return entries.data, entries.indices.astype(np.int64), entries.indptr.astype(np.int64)
+        return sum(found[1:], found[0]) if found else None
 
     def trouble(self, table: Any, row: int) -> tuple[str, Message]:
         """The first column whose value in ``row`` is invalid, and why."""
@@ -366,8 +371,7 @@ class Plan:
     ) -> tuple[Any, Running]:
         """The features of rows, and the statistics after them.
 
-        ``running`` is unchanged, except that its vocabularies may grow; the arrays of ``parts`` are
-        overwritten. Nothing is learned from ``ignored`` rows.
+        The arrays of ``parts`` are overwritten. Nothing is learned from ``ignored`` rows.
         """
         new = len(parts.dense)
         if ignored is not None:
@@ -384,79 +388,100 @@ class Plan:
         if learn or not whole or self._scaled.any():
             buffers = np.empty(counts.size), np.ones((ROWS_AT_ONCE, dense.shape[1]))
             standardise(dense, counts, means, squares, self._scaled, learn, whole, *buffers)
-        codes, sizes = self._values(parts, running, learn)
         after = running
         if learn:
             missing = running.missing
             if parts.missing is not None:
                 missing = missing + np.count_nonzero(parts.missing, axis=0)
-            after = Running(
-                running.rows + new, counts, means, squares, missing, running.known, sizes
-            )
-        return (dense if self.is_dense else self._sparse(parts, codes)), after
+            rows = running.rows + new
+            after = Running(rows, counts, means, squares, missing, *running[5:])
+            if self.grows:
+                after = self._with_columns(parts, after, ignored)
+        return (dense if self.is_dense else self._sparse(parts, after)), after
 
-    def _values(
-        self, parts: Parts, running: Running, learn: bool
-    ) -> tuple[list[np.ndarray], tuple[int, ...]]:
-        """The features of the values of categories, and how many values are known afterwards."""
-        columns, sizes = [], []
-        for each, codes, texts, known, size in zip(
-            self._coded, parts.codes, parts.texts, running.known, running.sizes, strict=True
+    def _with_columns(self, parts: Parts, running: Running, ignored: np.ndarray | None) -> Running:
+        """The statistics with columns for new values, in the order of rows."""
+        new, rows, owners = list[Any](), list[np.ndarray](), list[np.ndarray]()
+        for owner, (each, codes, texts, known) in enumerate(
+            zip(self._coded, parts.codes, parts.texts, running.known, strict=True)
         ):
-            if learn:
-                while len(known) > size:
-                    known.popitem()  # of rows that were prepared but never learned
-                for text in texts:
-                    if len(known) >= each.capacity:
-                        break
-                    known.setdefault(text, len(known))
-                size = len(known)
-            numbers = [known.get(text, size) for text in texts]
-            places = [k + VALUES_FROM if k < size else OTHER_PLACE for k in numbers]
-            columns.append(self._starts[each.name, ""] + np.array([*places, MISSING_PLACE])[codes])
-            sizes.append(size)
-        return columns, tuple(sizes)
+            fresh = [k for k, text in enumerate(texts) if text not in known]
+            if fresh := fresh[: max(0, each.capacity - len(known))]:
+                # The codes are in the order in which values appear.
+                _, first = np.unique(codes, return_index=True)
+                new += [texts[k] for k in fresh]
+                rows.append(first[fresh])
+                owners.append(np.full(len(fresh), owner))
+        fresh_buckets, first_rows = _new_buckets(parts, running, ignored)
+        new += fresh_buckets.tolist()
+        rows.append(first_rows)
+        owners.append(np.full(fresh_buckets.size, len(self._coded)))  # behind categories
+        if not new:
+            return running
+        all_owners = np.concatenate(owners)
+        places = np.empty(len(new), np.int64)
+        order = np.lexsort((np.arange(len(new)), all_owners, np.concatenate(rows)))
+        places[order] = running.size() + np.arange(len(new))
+        categories = [dict(each) for each in running.known]
+        coded = len(new) - fresh_buckets.size
+        for text, owner, place in zip(new[:coded], all_owners, places.tolist(), strict=False):
+            categories[owner][text] = place
+        buckets = np.concatenate([running.buckets, fresh_buckets])
+        columns = np.concatenate([running.bucket_columns, places[coded:]])
+        ascending = np.argsort(buckets)
+        return running._replace(
+            known=tuple(categories), buckets=buckets[ascending], bucket_columns=columns[ascending]
+        )
 
-    def _sparse(self, parts: Parts, codes: list[np.ndarray]) -> sparse.csr_matrix:
-        dense, hashed = parts.dense, parts.hashed
-        places = np.column_stack([parts.places, *codes]).astype(np.int64, copy=False)
+    def _sparse(self, parts: Parts, running: Running) -> sparse.csr_matrix:
+        dense, rows = parts.dense, len(parts.dense)
+        fixed, own = [parts.places], list[np.ndarray]()
+        for each, codes, texts, known in zip(
+            self._coded, parts.codes, parts.texts, running.known, strict=True
+        ):
+            columns = np.array([*(known.get(text, NOWHERE) for text in texts), NOWHERE])
+            others = np.where(columns == NOWHERE, OTHER_PLACE, NOWHERE)
+            others[-1] = MISSING_PLACE
+            others[others != NOWHERE] += self._starts[each.name, ""]
+            fixed.append(others[codes])
+            own.append(columns[codes])
+        places = np.column_stack(fixed).astype(np.int64, copy=False)
+        coded = np.column_stack(own) if own else np.empty((rows, 0), np.int64)
+        hashed = np.hstack([coded, running.columns_of(parts.hashed)]).astype(np.int64, copy=False)
         hashed_values = np.ones(hashed.shape)
         number = {each.name: k for k, each in enumerate(self._numbers)}
-        for k, pair in enumerate(self.interactions, len(self._hashes)):
+        for k, pair in enumerate(self.interactions, len(self._coded) + len(self._hashes)):
             for name in pair:
                 if name in number:
                     hashed_values[:, k] *= dense[:, number[name]]
-        values, columns, starts = parts.words
-        most = dense.size + places.size + hashed.size + values.size
-        out = np.empty(most), np.empty(most, np.int32), np.zeros(len(dense) + 1, np.int32)
-        words = values, np.ascontiguousarray(columns), np.ascontiguousarray(starts)
-        filled = assemble(
-            dense, places, hashed.copy(), hashed_values, words, self._hashed_from, out
-        )
-        shape = (len(dense), self.width)
+        words = _with_own_columns(parts.words, running, rows)
+        most = dense.size + places.size + hashed.size + words[0].size
+        out = np.empty(most), np.empty(most, np.int32), np.zeros(rows + 1, np.int32)
+        filled = assemble(dense, places, hashed, hashed_values, words, self._n_fixed, out)
         entries = out[0][:filled], out[1][:filled], out[2]
-        return sparse.csr_matrix(entries, shape=shape, copy=False)
+        return sparse.csr_matrix(entries, shape=(rows, self.width(running)), copy=False)
 
     # --------------------------------------------------------------------------------- description
     def feature_names(self, running: Running) -> list[str]:
-        """Names of all features; those reserved for values of categories have a number."""
+        """Names of all features."""
         names = list(self.names)
         for each in self.columns:
             for part, size in each.parts.items():
                 first = 0 if part == "hour" else 1
                 names += [f"{each.name} {part} {k}" for k in range(first, first + size)]
-        for category, texts in zip(self._coded, running.vocabularies(), strict=True):
+        own = [""] * running.size()
+        for category, known in zip(self._coded, running.known, strict=True):
             names += [f"{category.name} is missing", f"{category.name} is another"]
-            names += [f"{category.name}={text}" for text in texts]
-            names += [f"{category.name}#{k}" for k in range(len(texts), category.capacity)]
-        if self.is_hashed:
-            # Columns share hashed features.
-            words = [each.name for each in self.columns if isinstance(each, Text)]
-            others = [each.name for each in self._hashes]
-            others += [f"{one}*{other}" for one, other in self.interactions]
-            what = f"{', '.join([*words, *others])}: hashed {'value' if others else 'word'}"
-            names += [f"{what} {k}" for k in range(2**self.bits)]
-        return _unique_names(names)
+            for text, place in known.items():
+                own[place] = f"{category.name}={text}"
+        # Columns share hashed features.
+        words = [each.name for each in self.columns if isinstance(each, Text)]
+        others = [each.name for each in self._hashes]
+        others += [f"{one}*{other}" for one, other in self.interactions]
+        what = f"{', '.join([*words, *others])}: hashed {'value' if others else 'word'}"
+        for bucket, place in zip(running.buckets, running.bucket_columns, strict=True):
+            own[place] = f"{what} {bucket}"
+        return _unique_names(names + own)
 
     def formula(self, running: Running) -> Preparation:
         """What `prepare` computes from numbers, booleans and one-hot categories."""
@@ -486,24 +511,21 @@ class Plan:
             categories=[
                 OneHotColumn(
                     category.name,
-                    dict.fromkeys(self._na, MISSING_PLACE)
-                    | {text: VALUES_FROM + k for k, text in enumerate(texts)},
-                    OTHER_PLACE,
-                    VALUES_FROM + category.capacity,
+                    dict.fromkeys(self._na, start + MISSING_PLACE)
+                    | {text: self._n_fixed + place for text, place in known.items()},
+                    start + OTHER_PLACE,
                 )
-                for category, texts in zip(self._coded, running.vocabularies(), strict=True)
+                for category, known in zip(self._coded, running.known, strict=True)
+                for start in [self._starts[category.name, ""]]
             ],
+            width=self.width(running),
         )
-
-    def features_in_use(self, running: Running) -> int:
-        """The number of features, without those reserved for values of categories."""
-        reserved = sum(VALUES_FROM + capacity for capacity in self.capacities())
-        return self.width - reserved + sum(running.sizes)
 
     def described(self, running: Running) -> list[dict[str, Any]]:
         """Each column with its kind and its numbers of values."""
         used = {each.name: k for k, each in enumerate(self.columns)}
-        sizes = dict(zip([each.name for each in self._coded], running.sizes, strict=True))
+        names = [each.name for each in self._coded]
+        sizes = dict(zip(names, map(len, running.known), strict=True))
         lines = []
         for one in self.found:
             line: dict[str, Any] = {"name": one.name, "kind": "drop", "note": one.note}
@@ -547,7 +569,44 @@ def identity_plan(
             columns[name] = Boolean(name) if kind == "boolean" else Number(name)
     found = [Found(name, column, False) for name, column in columns.items()]
     plan = Plan(found, RecipeOptions(na=(*MISSING, *na_values)))
-    return plan, plan.begin([words[name] for name, kind in kinds.items() if kind == "text"])
+    places = iter(range(sum(map(len, words.values()))))
+    known = [
+        dict(zip(words[name], places, strict=False)) for name in words if kinds[name] == "text"
+    ]
+    return plan, plan.begin(known)
+
+
+def _new_buckets(
+    parts: Parts, running: Running, ignored: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The buckets without a column, in ascending order, and the first row that has each."""
+    counting = np.ones(len(parts.dense), bool) if ignored is None else ~ignored
+    rows = np.repeat(np.arange(len(counting)), parts.hashed.shape[1])
+    buckets = parts.hashed.ravel()
+    if parts.words is not None:
+        lengths = np.diff(parts.words.indptr)
+        rows = np.concatenate([rows, np.repeat(np.arange(len(counting)), lengths)])
+        buckets = np.concatenate([buckets, parts.words.indices])
+    new = (running.columns_of(buckets) == NOWHERE) & counting[rows]
+    buckets, rows = buckets[new].astype(np.int64), rows[new]
+    order = np.lexsort((rows, buckets))
+    fresh, first = np.unique(buckets[order], return_index=True)
+    return fresh, rows[order][first]
+
+
+def _with_own_columns(
+    words: Any, running: Running, rows: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, columns and starts of the entries of words that have a column, in ascending order."""
+    if words is None:
+        return np.empty(0), np.empty(0, np.int64), np.zeros(rows + 1, np.int64)
+    columns = running.columns_of(words.indices)
+    known = columns != NOWHERE
+    starts = np.concatenate([[0], np.cumsum(known)])[words.indptr]
+    shape = rows, max(1, running.size())
+    own = sparse.csr_matrix((words.data[known], columns[known], starts), shape=shape)
+    own.sort_indices()
+    return own.data, own.indices.astype(np.int64), own.indptr.astype(np.int64)
 
 
 def _copy_columns(columns: Sequence[np.ndarray | None], out: np.ndarray) -> None:
@@ -563,11 +622,12 @@ class EntriesPlan:
     """How entries of sparse rows are scaled: by the deviations of their columns."""
 
     columns = found = ()
+    grows = is_hashed = False
 
     def capacities(self) -> list[int]:
         return []
 
-    def features_in_use(self, running: Running) -> int:
+    def width(self, running: Running) -> int:
         return running.counts.size
 
     def feature_names(self, running: Running) -> list[str]:
@@ -577,12 +637,13 @@ class EntriesPlan:
         ones = sparse.csr_matrix(np.ones((1, running.counts.size)))
         factors = self.prepare(ones, running, learn=False)[0].toarray()[0]
         names, nothing = self.feature_names(running), np.zeros(factors.size)
-        return Preparation(names, names, nothing, 1.0 / factors, nothing * np.nan)
+        gaps, width = nothing * np.nan, factors.size
+        return Preparation(names, names, nothing, 1.0 / factors, gaps, width=width)
 
     def described(self, running: Running) -> list[dict[str, Any]]:
         return []  # no column has a name, and all are numbers
 
-    def begin(self, vocabularies: Sequence[Sequence[str]] | None = None) -> Running:
+    def begin(self, known: Sequence[Mapping[str, int]] | None = None) -> Running:
         nothing = np.zeros(0)
         return Running(0.0, nothing, nothing, nothing, np.zeros(0, np.int64))
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.recipe import Recipe, as_rows
-from maxmargin.streams.recipe_plan import UNUSABLE, EntriesPlan, Parts, Plan
+from maxmargin.streams.recipe_plan import UNUSABLE, EntriesPlan, Parts
 from maxmargin.streams.source import (
     OTHERWISE,
     START,
@@ -27,23 +24,22 @@ from maxmargin.streams.source import (
 
 
 class PreparedSource(DelegatingSource):
-    """A source whose rows a recipe or a transformer prepares when they are requested.
+    """A source whose rows a recipe prepares when they are requested.
 
     The recipe learns in the first pass; if it is ``frozen``, never. The rows are matrices, or
-    `Parts` that its plan has encoded.
+    `Parts` that its plan has encoded. In the first pass, rows become wider as values and words
+    occur, unless they have been surveyed.
     """
 
-    def __init__(self, source: Source, recipe: Any, *, frozen: bool = False) -> None:
+    def __init__(self, source: Source, recipe: Recipe, *, frozen: bool = False) -> None:
         super().__init__(source)
         self._recipe = recipe
-        self._plan = self._plan_for(recipe)
+        self._plan: Any = self._plan_for(recipe)
         self._begin = recipe.running_ if hasattr(recipe, "running_") else self._plan.begin()
-        self._reached = self._begin
+        self._reached, self._least_width = self._begin, 0
         self._is_frozen = self._is_over = frozen
 
-    def _plan_for(self, recipe: Any) -> Any:
-        if not isinstance(recipe, Recipe):
-            return TransformerPlan(recipe)
+    def _plan_for(self, recipe: Recipe) -> Any:
         if hasattr(recipe, "plan_"):
             return recipe.plan_
         if self._source.plan is not None:
@@ -72,6 +68,11 @@ class PreparedSource(DelegatingSource):
 
     def survey(self) -> Survey:
         found = super().survey()
+        if self._plan.grows and self.repeatable and not self._is_over and not self._least_width:
+            running = self._begin
+            for block in self._source.blocks():
+                running = self._prepared(block, running, learn=True)[2]
+            self._least_width = self._plan.width(running)
         return found._replace(width=self._width(found.width))
 
     def glance(self) -> Survey:
@@ -79,29 +80,36 @@ class PreparedSource(DelegatingSource):
         return found._replace(width=self._width(found.width))
 
     def _width(self, raw: int) -> int:
-        if isinstance(self._plan, Plan):
-            return self._plan.width
-        return raw if isinstance(self._plan, EntriesPlan) else self._plan.width(self._source)
+        if isinstance(self._plan, EntriesPlan):
+            return raw
+        return max(self._plan.width(self._reached), self._least_width)
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
-        learn = not self._is_over
+        learn, left_out = not self._is_over, 0
         running = self._begin if start == START and learn else self._reached
-        running = running.alone() if learn and hasattr(running, "alone") else running
-        left_out = 0
         for block in self._source.blocks(start):
-            rows, lacking = self._encoded(block)
-            if lacking is not None:
-                y, weight = (None if a is None else a[~lacking] for a in (block.y, block.weight))
-                block, rows = block._replace(y=y, weight=weight), rows[~lacking]
-                left_out += int(lacking.sum())
-            ignored = None
-            if learn and block.weight is not None and not block.weight.all():
-                ignored = block.weight == 0.0
-            X, running = self._plan.prepare(rows, running, learn, ignored)
-            if X.shape[0]:
-                yield block._replace(X=X, recipe=running)
+            block, lacking, running = self._prepared(block, running, learn)
+            left_out += lacking
+            if (X := block.X).shape[0]:
+                if sparse.issparse(X) and X.shape[1] < self._least_width:
+                    X.resize(X.shape[0], self._least_width)
+                yield block
             self.skipped = self._source.skipped + left_out
         self.skipped = self._source.skipped + left_out
+
+    def _prepared(self, block: Block, running: Any, learn: bool) -> tuple[Block, int, Any]:
+        """The rows that the recipe prepares, the number of others, and its next statistics."""
+        rows, lacking = self._encoded(block)
+        left_out = 0
+        if lacking is not None:
+            y, weight = (None if a is None else a[~lacking] for a in (block.y, block.weight))
+            block, rows = block._replace(y=y, weight=weight), rows[~lacking]
+            left_out = int(lacking.sum())
+        ignored = None
+        if learn and block.weight is not None and not block.weight.all():
+            ignored = block.weight == 0.0
+        X, running = self._plan.prepare(rows, running, learn, ignored)
+        return block._replace(X=X, recipe=running), left_out, running
 
     def _encoded(self, block: Block) -> tuple[Any, np.ndarray | None]:
         """The rows of a block as the plan prepares them, and which of them to skip."""
@@ -124,70 +132,14 @@ class PreparedSource(DelegatingSource):
         self._is_over = True
 
     def schema(self) -> dict[str, Any]:
-        recipe = self._reached
-        if isinstance(self._recipe, Recipe):
-            recipe = self._recipe.at(self._plan, self._reached)
+        recipe = self._recipe.at(self._plan, self._reached)
         return {**super().schema(), "recipe": recipe, "prepared": self._is_over}
 
     def restore(self, schema: dict[str, Any]) -> None:
         known = dict(schema)
         recipe, self._is_over = known.pop("recipe"), bool(known.pop("prepared"))
         super().restore(known)
-        if isinstance(recipe, Recipe) is not isinstance(self._recipe, Recipe):
-            raise StreamError(OTHERWISE.format(name=self.name))
-        if not isinstance(recipe, Recipe):
-            self._reached = recipe
-            return
         here, there = self._recipe.at(self._plan, self._begin).tree(), recipe.tree()
         if any(here[name] != there[name] for name in ("parameters", "columns")):
             raise StreamError(OTHERWISE.format(name=self.name))
         self._reached = recipe.running_
-
-
-class TransformerPlan:
-    """A transformer of scikit-learn, or a pipeline of them.
-
-    Each must have `partial_fit` or be stateless.
-    """
-
-    def __init__(self, transformer: Any) -> None:
-        self._transformer = transformer
-        for step in _steps(transformer):
-            if not hasattr(step, "partial_fit") and step.__sklearn_tags__().requires_fit:
-                raise TypeError(
-                    f"{type(step).__name__} must see all rows before it can prepare one: a stream "
-                    "needs transformers with partial_fit, or such that learn nothing."
-                )
-
-    def encode(self, X: Any) -> tuple[Any, None, None]:
-        return X, None, None
-
-    def begin(self) -> Any:
-        return copy.deepcopy(self._transformer)
-
-    def width(self, rows: Source) -> int:
-        if not rows.repeatable:
-            return 1
-        for block in islice(rows.blocks(), 1):
-            return int(self.prepare(block.X, self.begin(), learn=True)[0].shape[1])
-        return 1
-
-    def prepare(
-        self, X: Any, transformer: Any, learn: bool, ignored: np.ndarray | None = None
-    ) -> tuple[Any, Any]:
-        """The transformed rows, and a transformer that has learned from them."""
-        if not learn:
-            return transformer.transform(X), transformer
-        transformer = copy.deepcopy(transformer)
-        counting = slice(None) if ignored is None else ~ignored
-        for step in _steps(transformer):
-            if hasattr(step, "partial_fit") and (rows := X[counting]).shape[0]:
-                step.partial_fit(rows)
-            X = step.transform(X)
-        return X, transformer
-
-
-def _steps(transformer: Any) -> list[Any]:
-    if isinstance(transformer, Pipeline):
-        return [step for _, step in transformer.steps if step not in (None, "passthrough")]
-    return [transformer]

@@ -11,8 +11,8 @@ import numpy as np
 
 from maxmargin.streams.arrow import (
     KINDS,
+    NAMES,
     WEIGHT,
-    WRITTEN,
     Piece,
     arrow,
     label_trouble,
@@ -20,7 +20,7 @@ from maxmargin.streams.arrow import (
     numbers_of,
 )
 from maxmargin.streams.batches import Batches
-from maxmargin.streams.column_kinds import Category, values_of
+from maxmargin.streams.column_kinds import Category, is_text, values_of
 from maxmargin.streams.columnar import ArrowFile, ColumnarReader, ParquetFile, as_stream_errors
 from maxmargin.streams.csv_text import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
@@ -217,19 +217,17 @@ class TableSource(Source):
 
     def _follow(self, recipe: Any) -> None:
         """Read columns for a recipe, which inspects the first rows unless it is fitted."""
-        if self._format == "csv" and self._decimal == "," and recipe.decimal != ",":
-            raise StreamError(
-                f"{self.name}: ", Option("decimal", ","), " must be a parameter of the recipe, too."
-            )
         if hasattr(recipe, "plan_"):
             self._read_for(recipe.plan_)
         else:
             self._read_by_a_glance(recipe)
 
     def _read_for(self, plan: Any) -> None:
-        self.plan, is_csv = plan, self._format == "csv"
+        self.plan, are_dicts = plan, self._format == "dicts"
         kinds = plan.input_kinds().items()
-        self._kinds = {name: "text" if is_csv and kind == WRITTEN else kind for name, kind in kinds}
+        self._kinds = {
+            name: "text" if kind == NAMES and not are_dicts else kind for name, kind in kinds
+        }
 
     def _read_by_a_glance(self, recipe: Any) -> None:
         first, error = self._first_rows(GLANCE)
@@ -238,6 +236,8 @@ class TableSource(Source):
             labels, missing = self._labels_and_missing(first)
             distinct = sorted_labels(np.unique(labels[~missing]))
             self._glance = Survey(distinct, 0, None)
+        if self._decimal == ",":
+            first = with_points(first)
         try:
             with self._named():
                 self._read_for(recipe.plan_for(first.select(list(self._kinds)), labels))
@@ -266,7 +266,7 @@ class TableSource(Source):
     def glance(self) -> Survey:
         if self._glance is None or self._survey is not None:
             return self.survey()
-        return self._glance._replace(width=self._reading()[0].width)
+        return self._glance._replace(width=self._width())
 
     def survey(self) -> Survey:
         if self._survey is None:
@@ -287,7 +287,7 @@ class TableSource(Source):
             classes = None if self._label is None else sorted_labels(np.array(sorted(labels)))
             is_exact = self.repeatable and not self._skips
             known = (rows if wanted else self._reader.rows) if is_exact else None
-            self._survey = Survey(classes, self._reading()[0].width, known)
+            self._survey = Survey(classes, self._width(), known)
         return self._survey
 
     def _texts(self) -> list[str]:
@@ -351,6 +351,10 @@ class TableSource(Source):
         if self.plan is not None:
             return self.plan, None
         return identity_plan(self._kinds, self._vocabulary, self._na)
+
+    def _width(self) -> int:
+        plan, known = self._reading()
+        return plan.width(plan.begin() if known is None else known)
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
         if self._unknown_texts():
@@ -450,6 +454,17 @@ class TableSource(Source):
         if self._na:
             read["na_values"] = list(self._na)
         return {**read, "vocabulary": {name: self._vocabulary[name] for name in self._texts()}}
+
+
+def with_points(table: Any) -> Any:
+    """The first rows with decimal points, as numbers are inferred from text."""
+    pc = arrow("pyarrow.compute")
+    number = r"^(\s*[+-]?\d*),(\d+\s*)$"
+    columns = [
+        pc.replace_substring_regex(each, number, r"\1.\2") if is_text(each) else each
+        for each in table.columns
+    ]
+    return arrow().table(columns, table.column_names)
 
 
 def _lost_in(piece: Piece, bad: np.ndarray | None) -> list[int]:

@@ -221,7 +221,7 @@ def score_then_learn(
     """
     features, X = None, batch.X
     if state is not None and state.recipe is not None:
-        state, X = learned_along(state, X, batch.weight)
+        state, features, X = learned_along(state, X, batch.weight)
     elif are_dicts(X):
         state, features, X = matrix_of_dicts(X, state)  # type: ignore[arg-type]
         # The rows have no names of their own.
@@ -297,7 +297,8 @@ def prepare_row(
     x: Row = batch.X
     features = None if state is None else state.features
     if state is not None and state.recipe is not None:
-        state, x = learned_along(state, [x], batch.weight)
+        state, wider, x = learned_along(state, [x], batch.weight)
+        features = wider or features
     elif isinstance(x, dict):
         x = dict(entries(x, "x"))
         state, features = with_columns(x, state)

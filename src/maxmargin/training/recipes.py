@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.training.state import RECIPE, State
-from maxmargin.training.types import Matrix, Tree
+from maxmargin.training.state import RECIPE, State, grown
+from maxmargin.training.types import Features, Matrix, Tree
 
 
 def recipe_of(state: State | None) -> Any:
@@ -22,16 +22,27 @@ def prepared(state: State, X: ArrayLike) -> Matrix:
 
 
 def learned_along(
-    state: State | None, X: ArrayLike, sample_weight: ArrayLike | None = None
-) -> tuple[State | None, Matrix]:
-    """The state after its recipe has learned from the rows, and the prepared rows."""
-    if state is None or state.schema is None or (recipe := state.recipe) is None:
-        return state, X
-    if not hasattr(recipe, "learned"):
-        return state, recipe.transform(X)
+    state: State, X: Matrix, sample_weight: ArrayLike | None = None
+) -> tuple[State, Features | None, Matrix]:
+    """A state whose recipe has learned from the rows, and the prepared rows.
+
+    If recipes add columns, the model has spare ones. Then the state and the rows have them as well,
+    and the caller has to replace the features of the state once the rows have been learned.
+    """
+    assert state.schema is not None
     ignored = None if sample_weight is None else np.asarray(sample_weight) == 0.0
-    recipe, X = recipe.learned(X, ignored)
-    return state._replace(schema={**state.schema, RECIPE: recipe}), X
+    recipe, X = state.recipe.learned(X, ignored)
+    state = state._replace(schema={**state.schema, RECIPE: recipe})
+    if not recipe.plan_.grows:
+        return state, None, X
+    model, width, count = state.model, state.model.width(), X.shape[1]
+    if count > width:
+        width = 2 * count if model.allows_unused_columns(2 * count) else count
+        state = grown(state, width, state.classes)
+    X.resize(X.shape[0], width)
+    features = state.features
+    state = state._replace(features=features._replace(count=width))
+    return state, features._replace(count=count), X
 
 
 def names_of(state: State) -> np.ndarray | None:
@@ -39,7 +50,7 @@ def names_of(state: State) -> np.ndarray | None:
     if state.features.names is not None or state.schema is None:
         return state.features.names
     schema = state.schema
-    if hasattr(recipe := state.recipe, "get_feature_names_out"):
+    if (recipe := state.recipe) is not None:
         return recipe.get_feature_names_out()
     names = schema.get("columns")
     if names is None:
@@ -58,11 +69,6 @@ def storable(schema: Tree | None) -> Tree | None:
     """A schema as plain values for a file."""
     if schema is None or RECIPE not in schema:
         return schema
-    if not hasattr(schema[RECIPE], "tree"):
-        raise TypeError(
-            f"A learner whose rows {type(schema[RECIPE]).__name__} prepares cannot be saved, nor "
-            "have checkpoints: use a maxmargin.streams.Recipe, or pickle for files that you trust."
-        )
     return {**schema, RECIPE: schema[RECIPE].tree()}
 
 
