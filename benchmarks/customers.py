@@ -1,6 +1,6 @@
 """A table as people have it: who will cancel?
 
-Identifiers, dates, free text, categories, amounts like ``$1,234.50``, a third of the columns with
+Identifiers, dates, free text, categories, amounts, a third of the columns with
 gaps, and one customer in forty who cancels. Everything is drawn from a seed.
 """
 
@@ -73,7 +73,7 @@ def write(path: Path, rows: int = 200_000, seed: int = 0) -> Path:
                     PLANS[plan[i]],
                     CHANNELS[channel[i]],
                     round(float(tenure[i]), 1),
-                    f"${spend[i]:,.2f}",
+                    f"{spend[i]:.2f}",
                     int(calls[i]),
                     "NA" if gaps["usage"][i] else round(float(usage[i]), 2),
                     "true" if autopay[i] else "false",

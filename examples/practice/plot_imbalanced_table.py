@@ -15,8 +15,8 @@ from maxmargin import PassiveAggressive, streams
 from maxmargin.evaluate import progressive
 
 # %%
-# A table as people have it: an identifier, a date, a category, amounts with signs of currency, and
-# gaps. Who cancels depends on calls, amount and plan, and on chance.
+# A table as people have it: an identifier, a date, a category, amounts, and gaps.
+# Who cancels depends on calls, amount and plan, and on chance.
 
 random = np.random.default_rng(0)
 ROWS = 12_000
@@ -32,7 +32,7 @@ customers = pd.DataFrame(
         "since": (np.datetime64("2022-01-01") + random.integers(0, 900, ROWS)).astype(str),
         "plan": plan,
         "calls": calls,
-        "spend": [f"${amount:,.2f}" for amount in spend],
+        "spend": spend.round(2),
         "tenure": np.where(random.uniform(size=ROWS) < 0.05, np.nan, tenure.round(1)),
         "cancelled": np.where(score > np.quantile(score, 0.97), "yes", "no"),
     }
@@ -47,7 +47,7 @@ learners = {
     "as it comes": PassiveAggressive(C=0.01),
     "class_weight='balanced'": PassiveAggressive(C=0.01, class_weight="balanced"),
 }
-recipe = streams.Recipe({"spend": "number"}, drop=["customer"])
+recipe = streams.Recipe(drop=["customer"])
 rows = streams.open(customers, label="cancelled", recipe=recipe)
 results = progressive(list(learners.values()), rows)
 reports = {name: result.report() for name, result in zip(learners, results, strict=True)}

@@ -3,9 +3,8 @@ Text without a vocabulary
 =========================
 
 Messages arrive one by one with a label, and new words appear. A :class:`~maxmargin.streams.Recipe`
-hashes words into columns, so no vocabulary is needed, and the learner accepts raw text. The plots
-show how a change in the words of spammers causes some mistakes and is then learned, and which words
-matter.
+hashes words, so no vocabulary is needed, and the learner accepts raw text. The plots show how a
+change in the words of spammers causes some mistakes and is then learned, and which words matter.
 """
 
 import matplotlib.pyplot as plt

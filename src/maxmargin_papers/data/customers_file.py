@@ -25,7 +25,7 @@ def write_customers(path: Path) -> None:
             plan, spent = dice.choice(["basic", "family", "pro"]), dice.uniform(0.0, 90.0)
             unhappy = dice.random() < (0.6 if plan == "basic" and spent < 40.0 else 0.1)
             comment = " ".join(dice.choices(UNHAPPY if unhappy else HAPPY, k=5))
-            price = f"${spent:.2f}" if dice.random() < 0.9 else ""
+            price = f"{spent:.2f}" if dice.random() < 0.9 else ""
             churned = "yes" if unhappy and dice.random() < 0.8 else "no"
             date = f"2024-{1 + number % 12:02d}-15"
             rows.writerow([number, date, plan, price, comment, churned])
