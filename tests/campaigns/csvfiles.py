@@ -143,12 +143,13 @@ def read_row(row: bytes, names: list[str], schema: dict[str, Any]) -> Any:
 def expected(fields: dict[str, str], schema: dict[str, Any]) -> tuple[list[float], Any]:
     kinds = {name: schema["kinds"][name] for name in schema["columns"]}
     row = [float(value_of(fields[name], kind)) for name, kind in kinds.items() if kind != "text"]
+    values = list[float]()
     for name in (name for name, kind in kinds.items() if kind == "text"):
         word, known = fields[name].strip(), schema["vocabulary"][name]
         is_missing = word in MISSING
         row += [float(is_missing), float(not is_missing and word not in known)]
-        row += [float(word == value) for value in known]
-    return row, value_of(fields["y"], schema["kinds"]["y"])
+        values += [float(word == value) for value in known]
+    return row + values, value_of(fields["y"], schema["kinds"]["y"])
 
 
 def value_of(text: str, kind: str) -> Any:

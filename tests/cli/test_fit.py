@@ -59,11 +59,27 @@ def test_csv_with_words(report, folder, tmp_path):
         *("fit", folder / "table.csv", "-a", "perceptron", "--label", "answer"),
         *("--test", folder / "table.csv"),
     )
-    assert (said["features"], said["classes"]) == (3, ["no", "yes"])
+    assert (said["features"], said["classes"]) == (5, ["no", "yes"])
     assert said["test"]["accuracy"] == 1.0
     hashed = ("--categorical", "hash", "--label", "-1")
     said = report("fit", folder / "table.csv", "-a", "perceptron", *hashed)
-    assert said["features"] > 1000
+    assert said["features"] == 3
+
+
+def test_a_model_goes_on_with_the_next_file(report, folder, tmp_path):
+    pytest.importorskip("pyarrow")
+    header, *lines = (folder / "table.csv").read_text().splitlines(keepends=True)
+    for name, rows in (("mon", lines[:120]), ("tue", lines[120:])):
+        (tmp_path / f"{name}.csv").write_text("".join([header, *rows]))
+    paths = {name: tmp_path / f"{name}.mm" for name in ("mon", "tue", "both")}
+    report("fit", tmp_path / "mon.csv", "-a", "perceptron", "--label", "answer", "-m", paths["mon"])
+    goes_on = ("--start-from", paths["mon"], "-m", paths["tue"])
+    said = report("fit", tmp_path / "tue.csv", *goes_on)
+    assert (said["algorithm"], said["rows"]) == ("Perceptron", 180)
+    report(
+        "fit", folder / "table.csv", "-a", "perceptron", "--label", "answer", "-m", paths["both"]
+    )
+    assert paths["tue"].read_bytes() == paths["both"].read_bytes()
 
 
 def test_csv_without_header(report, folder, tmp_path):
@@ -162,7 +178,7 @@ def test_parquet(report, folder, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(csv.read_csv(folder / "table.csv"), tmp_path / "table.parquet")
     said = report("fit", tmp_path / "table.parquet", "-a", "perceptron", "--label", "answer")
-    assert (said["rows"], said["features"], said["classes"]) == (300, 3, ["no", "yes"])
+    assert (said["rows"], said["features"], said["classes"]) == (300, 5, ["no", "yes"])
 
 
 def test_numpy(report, folder):

@@ -175,6 +175,11 @@ class MixtureModel:
     def allows_unused_columns(self, width: int) -> bool:
         return False
 
+    def twin(self) -> MixtureModel:
+        return copy.deepcopy(self)
+
+    continued = twin
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NOCA(Streamable):

@@ -107,8 +107,8 @@ class Reading:
         list[str], of_columns(metavar="A*B", help="Add the hashed products of two columns.")
     ] = field(default_factory=list)
 
-    def open(self, data: str) -> Any:
-        """The source that the options describe."""
+    def open(self, data: str, schema: dict[str, Any] | None = None) -> Any:
+        """The source that the options describe; ``schema`` is that of a model."""
         from maxmargin import streams
 
         rows = streams.opened(data)
@@ -131,11 +131,18 @@ class Reading:
             options["weight"] = column_of(self.weight)
         given = {name: value for name, value in options.items() if value is not None}
         try:
-            return streams.open(rows, format=kind, recipe=self._recipe(kind), **given)
+            recipe = self._recipe(kind) if schema is None else None
+            return streams.open(rows, format=kind, schema=schema, recipe=recipe, **given)
         except streams.StreamError:
             raise
         except ValueError as error:
             misuse(in_words(error))
+
+    def check_no_columns(self, because: str) -> None:
+        """Raise if an option says how columns are prepared."""
+        own = ("columns", "drop", "kind", "missing", "scale", "categorical", "interactions", "na")
+        if given := [name for name in own if getattr(self, name) != getattr(Reading(), name)]:
+            misuse(f"{because}: leave out --{given[0]}.")
 
     def _recipe(self, kind: str) -> Any:
         """Tables are always prepared, other rows if they are to be scaled."""

@@ -61,6 +61,10 @@ def fit(
     algorithm: Algorithm = learner_options.DEFAULT,
     settings: Settings = [],  # noqa: B006
     model: ModelFile = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(help="Model file to continue from, with its learner, columns and classes."),
+    ] = None,
     passes: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 1,
     checkpoint: Annotated[
         Path | None, typer.Option(help="File from which an interrupted run continues.")
@@ -75,7 +79,10 @@ def fit(
 ) -> None:
     """Learn from DATA, row by row in its order, and write the model to a file."""
     with one_line_errors():
-        learner = learner_options.make(algorithm, settings)
+        if start_from is None:
+            learner, schema = learner_options.make(algorithm, settings), None
+        else:
+            learner, schema = continued(start_from, algorithm, settings, reading)
         given_weights = None if class_weight is None else class_weights.parsed(class_weight)
         if every is not None and checkpoint is None:
             misuse("--every needs --checkpoint.")
@@ -90,7 +97,7 @@ def fit(
         from maxmargin.cli.counted import Counted
         from maxmargin.persistence import save
 
-        source = Counted(reading.open(rows))
+        source = Counted(reading.open(rows, schema))
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
         labels = data.classes_of(classes)
@@ -120,6 +127,21 @@ def fit(
             source = data.open_alike(test, learner, format=None, skip_errors=skips, labelled=True)
             report["test"] = score(learner, source)
         (print_json if as_json else show)(report)
+
+
+def continued(
+    path: Path, algorithm: str, settings: list[str], reading: data.Reading
+) -> tuple[Any, dict[str, Any]]:
+    """The learner of a file, and how it reads columns."""
+    from maxmargin.persistence import load
+
+    if algorithm != learner_options.DEFAULT or settings:
+        misuse("--start-from takes the learner of the file: leave out --algorithm and --set.")
+    reading.check_no_columns("--start-from reads columns as the model has learned them")
+    learner = load(path)
+    if not hasattr(learner, "fit_stream"):
+        misuse(f"{path} has a {type(learner).__name__}, which cannot continue.")
+    return learner, getattr(learner, "schema_", None) or {"format": "numpy"}
 
 
 def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, Any]:

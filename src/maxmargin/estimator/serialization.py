@@ -33,7 +33,7 @@ from maxmargin.training.passes import certified
 from maxmargin.training.prediction_sets import new_tracker
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import restored, storable
-from maxmargin.training.state import State
+from maxmargin.training.state import State, grown
 from maxmargin.training.types import Features, Tree
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ LEFT_OUT = {"on_full": None, "costs": None, "average": False}
 
 
 def learned(state: State, parameters: Tree) -> Tree:
-    """A state as a dictionary for files."""
+    """A state as a dictionary for files, without spare columns."""
+    state = grown(state, state.features.count, state.classes)
     features, model = state.features, state.model
     found = {
         "classes": state.classes,

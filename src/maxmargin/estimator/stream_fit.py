@@ -32,11 +32,13 @@ class Streamable(BaseLearner):
     ) -> Self:
         """Learn from a source of any size, in constant memory and in its order.
 
-        Each row is learned as by `partial_fit`, while further rows are read. Learning starts from
-        scratch, unless `warm_start` is set. With a checkpoint, a process that died at any moment
-        and is started again with the same arguments ends with the same model, to the bit, as an
-        uninterrupted one; Ctrl-C writes a checkpoint. The learner itself keeps the model that it
-        had before, unless the call completes.
+        Each row is learned as by `partial_fit`, while further rows are read. A learner that has
+        learned goes on, with its columns, recipe and classes: two files one after the other give
+        the same model, to the bit, as one file with the rows of both (one pass each, without
+        ``tol``). `sklearn.base.clone` gives a learner that starts from scratch. With a checkpoint,
+        a process that died at any moment and is started again with the same arguments ends with the
+        same model, to the bit, as an uninterrupted one; Ctrl-C writes a checkpoint. The learner
+        itself keeps the model that it had before, unless the call completes.
 
         Sample weights come from the source: from the column ``weight`` of a table, behind the label
         in svmlight text (``label:weight column:value ...``), or beside the labels of arrays and
@@ -53,7 +55,7 @@ class Streamable(BaseLearner):
             block.
         recipe : Recipe, default=None
             Prepares the rows, see `maxmargin.streams.Recipe`. The learner stores it (`recipe_`)
-            and takes raw rows from then on.
+            and takes raw rows from then on. A learner that has learned keeps its own.
         checkpoint : path, default=None
             File for the state; if it exists, the run continues from it.
         every : int, default=None
@@ -72,10 +74,14 @@ class Streamable(BaseLearner):
         request.check()
         self.check_parameters()
         check_passes(self.__trainer__().options, "passes", passes)
-        before = self.__state__() if getattr(self, "warm_start", False) else None
+        before = self.__state__()
         if before is None:
             self.check_can_stream()
-        # A warm start reads columns as before.
+        elif recipe is not None:
+            raise ValueError(
+                "The learner has learned, and goes on with the columns that it knows: leave out "
+                "recipe, or start from scratch with sklearn.base.clone(clf)."
+            )
         opened = streams.open(source, schema=before and before.schema, recipe=recipe)
         self._state = fit_stream(self, before, opened, request)
         return self

@@ -50,8 +50,6 @@ DISTINCT_NAMES, ENOUGH_NAMES = 0.9, 50
 DIGITS_OF_DATES, FEW_VALUES = 4, 20
 # A column with more distinct values is not compared with the label.
 MOST_CLASSES = 1000
-# From this number of rows on, capacities are twice the number of values and some more.
-ENOUGH_ROWS, MORE_VALUES = 100, 10
 # Names of identifiers: id, user_id, "order no", userId; not "paid".
 ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<=[a-z])(Id|ID)$")
 
@@ -254,11 +252,9 @@ class Sample:
             return Text(name, options.hash_bits)
         if kind == "date":
             return self._date(format)
-        (codes, count), capacity = self.codes(), options.max_categories
-        if codes.size >= ENOUGH_ROWS:
-            capacity = min(capacity, 2 * count + MORE_VALUES)
         names = not all(map(is_written_value, self.present))
-        return Category(name, capacity, hashed=options.hashes or kind == "hashed", names=names)
+        is_hashed = options.hashes or kind == "hashed"
+        return Category(name, options.max_categories, is_hashed, names)
 
     def _date(self, format: str) -> Date:
         format = format or (self.is_text and self._date_format()) or ISO_FORMAT

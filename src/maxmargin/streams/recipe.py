@@ -70,8 +70,7 @@ class Recipe(TransformerMixin, BaseEstimator):
     categories : {"one-hot", "hash"}, default="one-hot"
         Encoding of categories.
     max_categories : int, default=1000
-        Maximum number of values of a category with columns of their own; fewer if the first rows
-        have few: twice their number plus ten.
+        Maximum number of values of a category with columns of their own.
     hash_bits : int, default=18
         Hashed values have ``2**hash_bits`` buckets. A bucket gets a column when it first occurs.
     interactions : list of pairs of str, default=()
@@ -299,6 +298,16 @@ class Recipe(TransformerMixin, BaseEstimator):
         """What `transform` computes, as plain arrays; a `StreamError` if this is impossible."""
         check_is_fitted(self, "plan_")
         return self.plan_.formula(self.running_)
+
+    def same_as(self, other: Recipe) -> bool:
+        """Whether both have the same parameters, columns and statistics."""
+        ours, theirs = self.tree(), other.tree()
+        return ours.keys() == theirs.keys() and all(
+            np.array_equal(ours[name], theirs[name])
+            if isinstance(ours[name], np.ndarray)
+            else ours[name] == theirs[name]
+            for name in ours
+        )
 
     def at(self, plan: Any, running: Running) -> Recipe:
         """A copy with this plan and these statistics."""

@@ -22,6 +22,7 @@ from maxmargin import streams
 from maxmargin._terminal import bar
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.training.inputs import as_targets, class_codes, likely_classes, listed, shown
+from maxmargin.training.learning import known_classes
 from maxmargin.training.options import Batch
 from maxmargin.training.passes import certified
 from maxmargin.training.protocol import (
@@ -32,7 +33,7 @@ from maxmargin.training.protocol import (
     with_state,
 )
 from maxmargin.training.recipes import restored, storable
-from maxmargin.training.state import State, grown
+from maxmargin.training.state import RECIPE, State, grown
 from maxmargin.training.types import Advance, Matrix, Tree
 
 # How often checkpoints are written, unless ``every`` says so.
@@ -67,15 +68,16 @@ def fit_stream(
     if found is None:
         survey = source.glance()
         found_classes: ArrayLike = () if survey.classes is None else survey.classes
-        if classes is None and np.size(found_classes) < 2:  # rows may be sorted by label
-            survey = source.survey()
-        progress = _initial_progress(before, source, survey, classes, file)
+        if before is None and classes is None and np.size(found_classes) < 2:
+            survey = source.survey()  # rows may be sorted by label
+        progress = _initial_progress(trainer, before, source, survey, classes, file)
     else:
         found.check_same(learner, source, classes, request.passes)
         progress = found.progress
         assert progress.schema is not None  # as `Checkpoint.of` has checked
         source.restore(progress.schema)
-    run = Run(learner, source, file, request, progress, guessed=classes is None)
+    guessed = before is None and classes is None
+    run = Run(learner, source, file, request, progress, guessed)
     for can_restart in (source.repeatable, False):
         try:
             run.execute()
@@ -83,8 +85,8 @@ def fit_stream(
         except streams.Surprise:
             if not can_restart:
                 raise
-        progress = _initial_progress(before, source, source.survey(), classes, file)
-        run = Run(learner, source, file, request, progress, guessed=False)
+        progress = _initial_progress(trainer, before, source, source.survey(), classes, file)
+        run = Run(learner, source, file, request, progress, guessed=False, surveyed=True)
     return run.final_state()
 
 
@@ -108,6 +110,7 @@ class RunProgress:
 
 
 def _initial_progress(
+    trainer: Trainer,
     before: State | None,
     source: streams.Source,
     survey: streams.Survey,
@@ -119,8 +122,13 @@ def _initial_progress(
     if survey.classes is None:
         raise ValueError(f"{source.name} has no labels.")
     if before is not None:
-        model = before.model.continued()
-        before, classes = before._replace(model=model, ceiling=np.inf), before.classes
+        _check_same_columns(before, source)
+        if classes is not None and not before.unseen:
+            known_classes(classes, before.classes)
+        model, classes = before.model, before.classes
+        # Margins are measured on the rows of this source only, and bounds are then about the same.
+        model = model.twin() if trainer.options.tol is None else model.continued()
+        before = before._replace(model=model, ceiling=np.inf)
     if classes is not None and np.unique(classes).size < 2:
         raise ValueError(f"classes must name at least two labels, got {list(classes)}.")  # type: ignore[arg-type]
     if classes is None:
@@ -130,6 +138,7 @@ def _initial_progress(
     return RunProgress(
         before,
         classes=classes,
+        width=0 if before is None else before.features.count,
         updates=0 if before is None else before.model.updates(),
         source=source.identity() if file else "",
         schema=source.schema(),
@@ -139,7 +148,8 @@ def _initial_progress(
 class Run:
     """Passes over a source, starting at ``progress``, which is kept up to date.
 
-    If the classes were ``guessed``, a new one raises `streams.Surprise` instead of an error.
+    If the classes were ``guessed``, a new one raises `streams.Surprise` instead of an error, and so
+    do wider rows that the model cannot take, unless the source was ``surveyed``.
     """
 
     def __init__(
@@ -150,15 +160,15 @@ class Run:
         request: Request,
         progress: RunProgress,
         guessed: bool,
+        surveyed: bool = False,
     ) -> None:
         self.learner, self.source, self.file, self.request = learner, source, file, request
-        self.progress, self.guessed = progress, guessed
+        self.progress, self.guessed, self.surveyed = progress, guessed, surveyed
+        self.goes_on = progress.state is not None
         self.trainer = trainer_of(learner)
         self.options = self.trainer.options
         self._written_at = time.monotonic()
         self._written_row = progress.position.row
-        # The number of trials before the last block, and that block.
-        self._before: tuple[int, streams.Block | None] = (0, None)
 
     def execute(self) -> None:
         """Make the remaining passes; Ctrl-C leaves a checkpoint."""
@@ -185,7 +195,6 @@ class Run:
     def final_state(self) -> State:
         """The state, with the schema by which rows were read."""
         assert self.progress.state is not None
-        self._report_position()
         return self.progress.state._replace(schema=self.source.schema())
 
     def _is_over(self) -> bool:
@@ -202,10 +211,9 @@ class Run:
         first_row = progress.position.row
         for block in self.source.blocks(progress.position):
             with interrupts.held_back():
-                self._before = self._trials_so_far(), block
                 self._learn(block)
                 progress.position = block.end
-                self._report_position()
+                self.source.reach(block)
                 if self._checkpoint_is_due():
                     self._write()
             assert progress.state is not None
@@ -215,29 +223,17 @@ class Run:
             advance((block.done - done) / MEGABYTE, note=note)
             done = block.done
 
-    def _trials_so_far(self) -> int:
-        return 0 if self.progress.state is None else self.progress.state.model.trials()
-
-    def _report_position(self) -> None:
-        """Tell the source which rows were learned, even if the run was interrupted."""
-        trials, block = self._before
-        if block is not None and self._trials_so_far() != trials:
-            self.source.reach(block)
-
     def _learn(self, block: streams.Block) -> None:
         assert block.y is not None
         progress, classes = self.progress, self.progress.classes
         where = f"{self.source.name}, in rows {progress.position.row:,} to {block.end.row - 1:,}"
-        if (strange := np.setdiff1d(block.y, classes)).size:
-            raise (streams.Surprise if self.guessed else streams.StreamError)(
-                f"{where}: the labels {listed(strange)} are not among the classes "
-                f"{listed(classes)}; list all classes with ",
-                streams.Option("classes", ""),
-                ".",
-            )
         X, grow, state = block.X, False, progress.state
+        if (strange := np.setdiff1d(block.y, classes)).size:
+            if state is None or not state.unseen:
+                raise self._unknown_labels(where, strange)
+            grow, progress.classes = True, np.union1d(classes, strange)
         if state is not None and X.shape[1] > state.features.count:
-            grow = self._widen(X)
+            grow |= self._widen(X)
         progress.width, state = max(progress.width, X.shape[1]), progress.state
         if state is not None and sparse.issparse(X) and X.shape[1] < state.features.count:
             shape = (X.shape[0], state.features.count)
@@ -249,6 +245,20 @@ class Run:
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
 
+    def _unknown_labels(self, where: str, strange: np.ndarray) -> streams.StreamError:
+        labels, classes = listed(strange), listed(self.progress.classes)
+        message = f"{where}: the labels {labels} are not among the classes {classes}"
+        if self.goes_on:
+            return streams.StreamError(
+                f"{message} of the learner, which takes new ones only if its first rows were "
+                "learned by partial_fit(grow=True): name all of them when it starts from scratch, "
+                "with ",
+                streams.Option("classes", ""),
+                ".",
+            )
+        kind = streams.Surprise if self.guessed else streams.StreamError
+        return kind(f"{message}; list all classes with ", streams.Option("classes", ""), ".")
+
     def _widen(self, X: Matrix) -> bool:
         """Accept wider rows; True if the model has to grow when it learns from them.
 
@@ -259,7 +269,7 @@ class Run:
         if sparse.issparse(X) and state.model.allows_unused_columns(2 * width):
             self.progress.state = _resized(state, 2 * width)
             return False
-        if self.source.repeatable:
+        if self.source.repeatable and not self.surveyed:
             raise streams.Surprise(f"{self.source.name}: rows have become wider.")
         if not self.trainer.can_grow:
             raise streams.StreamError(
@@ -366,6 +376,26 @@ def _check_passes(trainer: Trainer, source: streams.Source, passes: int) -> None
             "tol with a kernel, or on a budget, needs all rows at once: use fit, or ",
             streams.Option("tol", None),
             ".",
+        )
+
+
+def _check_same_columns(before: State, source: streams.Source) -> None:
+    """Raise unless the source reads rows as the learner has learned them."""
+    recipe, schema = before.recipe, source.schema()
+    ours = schema.get(RECIPE)
+    if (recipe is None) is not (ours is None) or not (recipe is None or recipe.same_as(ours)):
+        raise ValueError(
+            f"{source.name} was opened with another recipe than that of the learner, which goes on "
+            "with what it has learned: pass the file or the rows, open them with "
+            "recipe=clf.recipe_, or start from scratch with sklearn.base.clone(clf)."
+        )
+    then = before.schema or {}
+    are_tables = then.get("format") == schema["format"] == "table"
+    if are_tables and then["columns"] != schema["columns"]:
+        read, learned = (listed(np.array(each["columns"])) for each in (schema, then))
+        raise ValueError(
+            f"{source.name} was opened with the columns {read}, and the learner has learned "
+            f"{learned}: pass the file or the rows, and columns are matched by their names."
         )
 
 
