@@ -743,9 +743,9 @@ def test_gaps_are_looked_for_in_as_many_rows_however_they_come():
 
 def test_dicts_go_on_where_a_table_ended():
     table = raw_table(60)
-    clf = Perceptron(warm_start=True).fit_stream(streams.open(table, label="y", recipe=Recipe()))
+    clf = Perceptron().fit_stream(streams.open(table, label="y", recipe=Recipe()))
     rows = [({k: v for k, v in row.items() if k != "y"}, row["y"]) for row in dicts(table)]
-    expected = Perceptron(warm_start=True)
+    expected = Perceptron()
     expected.fit_stream(streams.open(table, label="y", recipe=Recipe()))
     expected.fit_stream(table)
     np.testing.assert_array_equal(clf.fit_stream(rows).coef_, expected.coef_)

@@ -117,9 +117,9 @@ def test_a_path_and_its_text_are_sources(two):
     assert_same(AMIRA().fit_stream(io.BytesIO(two.read_bytes())), expected)
 
 
-def test_learning_begins_anew(two):
+def test_a_clone_begins_anew(two):
     clf = AMIRA().fit_stream(two)
-    assert_same(clf.fit_stream(two), AMIRA().fit_stream(two))
+    assert_same(clone(clf).fit_stream(two), clf)
 
 
 def test_works_in_other_threads(two):
@@ -174,16 +174,16 @@ def test_tol_does_not_take_a_useless_margin_for_a_good_one(tmp_path):
     assert not AMIRA(tol=1.0).fit_stream(path, passes=3).converged_
 
 
-# -------------------------------------------------------------------------------------- warm starts
+# --------------------------------------------------------------------------------- several streams
 @pytest.mark.parametrize("learner", [AMIRA(), PUMMA(), Forgetron(budget=7)], ids=repr)
-def test_warm_start_goes_on(learner, two):
-    clf = clone(learner).set_params(warm_start=True)
+def test_a_learner_goes_on(learner, two):
+    clf = clone(learner)
     clf.fit_stream(two).fit_stream(two)
     assert clf.n_iter_ == 1
     assert_same(clf, rounds(learner, *two_classes(), 2))
 
 
-def test_warm_start_takes_narrower_and_wider_rows(tmp_path):
+def test_the_next_rows_may_be_narrower_or_wider(tmp_path):
     files = {}
     for name, text in {
         "first": "0 1:1 5:2\n1 2:1\n",
@@ -192,7 +192,7 @@ def test_warm_start_takes_narrower_and_wider_rows(tmp_path):
     }.items():
         files[name] = tmp_path / name
         files[name].write_text(text)
-    clf = AMIRA(warm_start=True)
+    clf = AMIRA()
     for path in files.values():
         clf.fit_stream(path)
     together = tmp_path / "together"

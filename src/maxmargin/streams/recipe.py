@@ -410,8 +410,8 @@ class Recipe(TransformerMixin, BaseEstimator):
                 for number, texts in enumerate(known)
             ]
         )
-        order, columns = np.argsort(buckets), np.flatnonzero(owners == HASHED)
-        begun = begun._replace(buckets=buckets[order], bucket_columns=columns[order])
+        order, places = np.argsort(buckets), np.flatnonzero(owners == HASHED)
+        begun = begun._replace(buckets=buckets[order], bucket_columns=places[order])
         arrays = {name: tree[name].copy() for name in ("counts", "means", "squares", "missing")}
         for name, array in arrays.items():
             # Sparse rows may have had any number of columns.

@@ -99,7 +99,7 @@ class RunProgress:
     width: int = 0  # columns seen so far; the state may have more
     position: streams.Position = streams.START  # of the next block
     passes: int = 0  # completed
-    updates: int = 0  # before the current pass
+    updates: int = 0  # before the current pass; the first one is never quiet after other rows
     settled: bool = False  # converged
     source: str = ""  # its identity
     schema: dict[str, Any] | None = None
@@ -139,7 +139,6 @@ def _initial_progress(
         before,
         classes=classes,
         width=0 if before is None else before.features.count,
-        updates=0 if before is None else before.model.updates(),
         source=source.identity() if file else "",
         schema=source.schema(),
     )
@@ -164,7 +163,6 @@ class Run:
     ) -> None:
         self.learner, self.source, self.file, self.request = learner, source, file, request
         self.progress, self.guessed, self.surveyed = progress, guessed, surveyed
-        self.goes_on = progress.state is not None
         self.trainer = trainer_of(learner)
         self.options = self.trainer.options
         self._written_at = time.monotonic()
@@ -230,7 +228,12 @@ class Run:
         X, grow, state = block.X, False, progress.state
         if (strange := np.setdiff1d(block.y, classes)).size:
             if state is None or not state.unseen:
-                raise self._unknown_labels(where, strange)
+                raise (streams.Surprise if self.guessed else streams.StreamError)(
+                    f"{where}: the labels {listed(strange)} are not among the classes "
+                    f"{listed(classes)}; when learning starts, list all classes with ",
+                    streams.Option("classes", ""),
+                    ".",
+                )
             grow, progress.classes = True, np.union1d(classes, strange)
         if state is not None and X.shape[1] > state.features.count:
             grow |= self._widen(X)
@@ -244,20 +247,6 @@ class Run:
             progress.state.model.settle()
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
-
-    def _unknown_labels(self, where: str, strange: np.ndarray) -> streams.StreamError:
-        labels, classes = listed(strange), listed(self.progress.classes)
-        message = f"{where}: the labels {labels} are not among the classes {classes}"
-        if self.goes_on:
-            return streams.StreamError(
-                f"{message} of the learner, which takes new ones only if its first rows were "
-                "learned by partial_fit(grow=True): name all of them when it starts from scratch, "
-                "with ",
-                streams.Option("classes", ""),
-                ".",
-            )
-        kind = streams.Surprise if self.guessed else streams.StreamError
-        return kind(f"{message}; list all classes with ", streams.Option("classes", ""), ".")
 
     def _widen(self, X: Matrix) -> bool:
         """Accept wider rows; True if the model has to grow when it learns from them.
