@@ -35,8 +35,9 @@ from benchmarks.harness import (
 )
 from maxmargin import MaxMargin
 from maxmargin.datasets import load_adult, load_ionosphere, load_votes
-from maxmargin.models.newton_solver import MOST_DIRECT, solve
-from maxmargin.models.regularization_path import outputs_left_out
+from maxmargin.solvers.linear_oracle import MOST_DIRECT
+from maxmargin.solvers.newton import silent, solve
+from maxmargin.solvers.regularization_path import outputs_left_out
 
 NAME = "which-lambda"
 QUESTION = "What does it cost to choose lambda, and is the choice good?"
@@ -139,10 +140,9 @@ def _signs(scale: Scale, floors: list[Floor], quality: dict[Key, float]) -> None
 def _margins(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """``y f(x)`` of each row by the formula."""
     trainer = MaxMargin(soft_margin=LAMBDA, tol=TOL)._new_trainer()
-    problem = trainer._problem(X, y, None)
-    task = trainer._task(problem)
-    weights = solve(task, 1, _silent).weights
-    return outputs_left_out(task, weights, _silent).margins[0]
+    posed = trainer._posed(trainer._problem(X, y, None))
+    weights = solve(posed.data, posed.task, 1, silent).weights
+    return outputs_left_out(posed, weights, silent).margins[0]
 
 
 def _refitted(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -155,10 +155,6 @@ def _refitted(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         out[i] = clf.decision_function(X[i : i + 1])[0] * (1.0 if y[i] == positive else -1.0)
         weight[i] = 1.0
     return out
-
-
-def _silent(*_: Any, **__: Any) -> None:
-    pass
 
 
 def _paths(

@@ -6,10 +6,12 @@ from scipy import sparse
 from maxmargin.core.rows import Tail
 from maxmargin.kernels.products import Products
 from maxmargin.models.kernel_model import kernel_for
-from maxmargin.models.kernel_newton import KernelNewton, KernelTask
 from maxmargin.models.linear_model import as_rows
-from maxmargin.models.newton_solver import Newton, Task
 from maxmargin.models.spec import ModelSpec
+from maxmargin.solvers.kernel_oracle import KernelRows
+from maxmargin.solvers.linear_oracle import HostPasses, LinearRows
+from maxmargin.solvers.newton import Task, approach, finish, silent
+from maxmargin.solvers.regularization_path import Posed
 from maxmargin.training import inputs
 
 
@@ -54,28 +56,30 @@ def refitted(X, y, s, penalty, intercept, keep_states=False):
 
 
 # ----------------------------------------------------------------------------------------- the code
-def newton_for(X, codes, s, penalty, intercept=True, tol=1e-9):
+def posed(X, codes, s, penalty, intercept=True, tol=1e-9):
     classes = int(codes.max()) + 1
     is_sparse = sparse.issparse(X)
-    task = Task(
-        rows=as_rows(X, Tail(float(intercept), 0.0)),
-        targets=inputs.as_targets(codes.astype(np.int32), classes),
+    rows = as_rows(X, Tail(float(intercept), 0.0))
+    data = LinearRows(
+        passes=HostPasses(rows, inputs.as_targets(codes.astype(np.int32), classes), s),
         sample_weight=s,
-        penalty=penalty,
         width=X.shape[1],
         filled=X.nnz / X.shape[0] if is_sparse else X.shape[1],
         intercept=intercept,
         radius=float(np.sqrt((X.multiply(X) if is_sparse else X * X).sum(axis=1).max())),
-        tol=tol,
-        max_iter=100,
     )
-    return Newton(task, 0, 1 if classes == 2 else classes)
+    return Posed(data, Task(penalty, tol, 100), 1 if classes == 2 else classes, classes > 2)
 
 
 def left_out(X, codes, s, penalty, intercept=True):
-    newton = newton_for(X, codes, s, penalty, intercept)
-    newton.run(lambda *_, **__: None)
-    return newton.left_out(np.arange(newton.everything.size))[0]
+    return left_out_of(posed(X, codes, s, penalty, intercept))
+
+
+def left_out_of(problems):
+    oracle = problems.data.oracle(problems.task, slice(0, problems.number))
+    curvature, stage = approach(oracle, oracle.curvature, problems.task)
+    finish(oracle, curvature, stage, silent)
+    return oracle.left_out(stage, curvature, np.arange(oracle.everything.size))[0]
 
 
 def features_of(K):
@@ -84,21 +88,13 @@ def features_of(K):
     return vectors * np.sqrt(values.clip(min=0.0))
 
 
-def kernel_newton_for(K, codes, s, penalty, intercept=True, tol=1e-9):
-    """The same as `newton_for`, given a kernel matrix."""
+def kernel_left_out(K, codes, s, penalty, intercept=True):
     products, classes = Products(), np.unique(codes)
     spec = ModelSpec(kernel="precomputed")
     kernel, points = kernel_for(spec, K, products, whole=True, exact=True)
     own = codes[:, None] == (classes if classes.size > 2 else classes[1:])
-    signs = np.where(own, 1.0, -1.0)
-    numbers = penalty, intercept, tol, 100, False, 1e8
-    return KernelNewton(KernelTask(kernel, points, products, signs, s, *numbers))
-
-
-def kernel_left_out(K, codes, s, penalty, intercept=True):
-    newton = kernel_newton_for(K, codes, s, penalty, intercept)
-    newton.run(lambda *_, **__: None)
-    return newton.left_out(np.arange(newton.everything.size))[0]
+    data = KernelRows(kernel, points, products, np.where(own, 1.0, -1.0), s, intercept, 1e8)
+    return left_out_of(Posed(data, Task(penalty, 1e-9, 100), own.shape[1]))
 
 
 def drawn(seed, n=40, d=4):

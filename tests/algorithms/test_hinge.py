@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 import maxmargin
 from maxmargin import MaxMargin
 from maxmargin.distributed import fit
-from maxmargin.models import newton_solver
+from maxmargin.solvers import linear_certificates, linear_curvature, linear_oracle
 
 LONG = np.longdouble
 
@@ -117,9 +117,9 @@ def test_an_offset_of_all_rows_changes_the_intercept_alone(loss, offset, penalty
 
 
 def test_outputs_at_the_center_are_rounded_once():
-    assert newton_solver.exact_product(np.array([1e16, 1.0]), np.array([1.0, 1.0])) == 1e16
-    assert newton_solver.exact_product(np.array([1e16, 1.0, -1e16]), np.ones(3)) == 1.0
-    assert np.isnan(newton_solver.exact_product(np.array([np.inf]), np.ones(1)))
+    assert linear_certificates.exact_product(np.array([1e16, 1.0]), np.array([1.0, 1.0])) == 1e16
+    assert linear_certificates.exact_product(np.array([1e16, 1.0, -1e16]), np.ones(3)) == 1.0
+    assert np.isnan(linear_certificates.exact_product(np.array([np.inf]), np.ones(1)))
 
 
 WAYS = {
@@ -139,7 +139,8 @@ def test_every_way_gives_the_same(monkeypatch, way, intercept):
     given = {"loss": "hinge", "soft_margin": 0.5, "fit_intercept": intercept, "max_iter": 300}
     usual = MaxMargin(**given, tol=1e-7).fit(X, y)
     for name, value in WAYS[way].items():
-        monkeypatch.setattr(newton_solver, name, value)
+        module = linear_oracle if hasattr(linear_oracle, name) else linear_curvature
+        monkeypatch.setattr(module, name, value)
     for rows in (X, sparse.csr_matrix(X)):
         clf = MaxMargin(**given, tol=1e-5).fit(rows, y)
         assert clf.converged_

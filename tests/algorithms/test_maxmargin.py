@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import maxmargin
 from maxmargin import PUMMA, Certificate, MaxMargin
-from maxmargin.models import newton_solver
+from maxmargin.solvers import linear_curvature, linear_oracle
 
 
 @pytest.mark.parametrize("seed", range(2000 if EVERYTHING else 100))
@@ -100,7 +100,8 @@ def test_every_way_gives_the_same(monkeypatch, way, penalty, classes, intercept)
         y = y + (X[:, 0] > 1.0)
     usual = MaxMargin(soft_margin=penalty, tol=1e-7, fit_intercept=intercept).fit(X, y)
     for name, value in WAYS[way].items():
-        monkeypatch.setattr(newton_solver, name, value)
+        module = linear_oracle if hasattr(linear_oracle, name) else linear_curvature
+        monkeypatch.setattr(module, name, value)
     for rows in (X, sparse.csr_matrix(X)):
         clf = MaxMargin(soft_margin=penalty, tol=1e-6, fit_intercept=intercept).fit(rows, y)
         assert clf.converged_ == usual.converged_
@@ -120,7 +121,7 @@ def test_fewer_rows_than_features(monkeypatch, seed, penalty, intercept):
     y, settings = random.integers(0, 3, 60), {"soft_margin": penalty, "fit_intercept": intercept}
     usual = MaxMargin(**settings, tol=1e-6).fit(X, y)
     assert usual.converged_
-    monkeypatch.setattr(newton_solver, "MOST_DIRECT", 0)
+    monkeypatch.setattr(linear_oracle, "MOST_DIRECT", 0)
     each = [MaxMargin(**settings, tol=1e-6).fit(rows, y) for rows in (X, sparse.csr_matrix(X))]
     assert all(clf.converged_ and clf.n_iter_ < 60 for clf in each)
     wanted = [one.margin for one in usual.certificate_.classes]
@@ -336,8 +337,8 @@ def test_the_hinge_loss_of_rows_with_an_offset(offset):
 
 def test_advice_where_an_offset_costs_digits(monkeypatch):
     """Many rows of many features are not centered, as that would fill sparse ones."""
-    monkeypatch.setattr(newton_solver, "MOST_DIRECT", 10)
-    monkeypatch.setattr(newton_solver, "MOST_ROWS", 10)
+    monkeypatch.setattr(linear_oracle, "MOST_DIRECT", 10)
+    monkeypatch.setattr(linear_oracle, "MOST_ROWS", 10)
     random = np.random.default_rng(0)
     X = random.normal(size=(100, 20))
     y = X[:, 0] + random.normal(size=100) > 0.0
@@ -383,20 +384,20 @@ def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(("width", "expected"), [(5, 1), (newton_solver.ONE_THREAD + 1, 3)])
+@pytest.mark.parametrize(("width", "expected"), [(5, 1), (linear_oracle.ONE_THREAD + 1, 3)])
 def test_small_matrices_have_one_thread(monkeypatch, width, expected):
     """Threads of BLAS wait for each other: beside other work that takes many times as long."""
 
     def threads():
         return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
-    seen, factor = set(), newton_solver.cholesky
+    seen, factor = set(), linear_curvature.cholesky
 
     def watched(matrix):
         seen.update(threads())
         return factor(matrix)
 
-    monkeypatch.setattr(newton_solver, "cholesky", watched)
+    monkeypatch.setattr(linear_curvature, "cholesky", watched)
     random = np.random.default_rng(0)
     X = random.normal(size=(600, width))
     with threadpool_limits(3):

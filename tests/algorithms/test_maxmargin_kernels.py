@@ -16,10 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin
 from maxmargin import MaxMargin
-from maxmargin.core import newton_passes
 from maxmargin.datasets import load_usps
-from maxmargin.models import kernel_newton
 from maxmargin.models.kernel_model import variance
+from maxmargin.solvers import kernel_oracle, newton_passes
 from maxmargin.training.protocol import trainer_of
 
 LONG = np.longdouble
@@ -91,7 +90,7 @@ def lost_to_float32(K, y, weights, penalty, a, b):
     """
     value = 2 * objective(K, y, weights, penalty, "squared_hinge", a, b)
     losses = (weights * np.maximum(0, 1 - y * (K @ a.astype(LONG) + LONG(b))) ** 2).sum()
-    unit, mass = kernel_newton.NARROW, np.abs(a).sum()
+    unit, mass = kernel_oracle.NARROW, np.abs(a).sum()
     off = 4 * unit * mass * np.sqrt(weights.sum())
     return float((6 * unit * mass**2 + (2 * np.sqrt(losses) * off + off**2) / penalty) / value)
 
@@ -100,10 +99,10 @@ def lost_to_float32(K, y, weights, penalty, a, b):
 @pytest.mark.parametrize("seed", range(500 if EVERYTHING else 20))
 def test_certificates_by_lines_in_float32_are_sound(monkeypatch, seed):
     """As close as rounding allows, so that an allowance too small for it would show."""
-    monkeypatch.setattr(kernel_newton, "SMALL", 0)
-    monkeypatch.setattr(kernel_newton, "LEAST_NARROW_TOL", 0.0)
-    monkeypatch.setattr(kernel_newton, "LEAST_NARROW_PENALTY", 0.0)
-    monkeypatch.setattr(kernel_newton.KernelNewton, "_widen", lambda self: None)
+    monkeypatch.setattr(kernel_oracle, "SMALL", 0)
+    monkeypatch.setattr(kernel_oracle, "LEAST_NARROW_TOL", 0.0)
+    monkeypatch.setattr(kernel_oracle, "LEAST_NARROW_PENALTY", 0.0)
+    monkeypatch.setattr(kernel_oracle.KernelOracle, "refine", lambda *_: False)
     random = np.random.default_rng(seed)
     X, y, weights, _ = drawn(random)
     X, y, weights = X[:100], y[:100], weights[:100]
@@ -126,14 +125,15 @@ def test_systems_in_float32_are_not_copied_to_float64():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(700, 4)), random.integers(0, 2, 700)
     trainer = trainer_of(MaxMargin(kernel="rbf", gamma=1.0, soft_margin=0.1))
-    newton = kernel_newton.KernelNewton(trainer._task(trainer._problem(X, y, None)))
-    assert newton.is_narrow
-    newton._begin(None)
-    active = np.arange(600)
-    newton.lines.keep(active)
-    newton._tightened(active, 0, np.full(700, 0.1))  # what is compiled takes memory too
+    posed = trainer._posed(trainer._problem(X, y, None))
+    oracle = posed.data.oracle(posed.task, slice(0, 1))
+    assert oracle.is_narrow
+    oracle.restrict(None)
+    active, systems = np.arange(600), oracle.curvature(oracle, None)
+    oracle.lines.keep(active)
+    systems.tightened(active, 0, np.full(700, 0.1))  # what is compiled takes memory too
     tracemalloc.start()
-    newton._tightened(active, 0, np.full(700, 0.1))
+    systems.tightened(active, 0, np.full(700, 0.1))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1.5 * 4 * active.size**2
@@ -142,9 +142,9 @@ def test_systems_in_float32_are_not_copied_to_float64():
 def test_lines_in_float32_that_do_not_suffice(monkeypatch):
     X, y = load_iris(return_X_y=True)
     given = {"kernel": "rbf", "gamma": 0.5, "soft_margin": 0.1}
-    monkeypatch.setattr(kernel_newton, "SMALL", 0)
+    monkeypatch.setattr(kernel_oracle, "SMALL", 0)
     usual = MaxMargin(**given).fit(X, y)
-    monkeypatch.setattr(kernel_newton, "NARROW", 1e-3)
+    monkeypatch.setattr(kernel_oracle, "NARROW", 1e-3)
     clf = MaxMargin(**given).fit(X, y)
     assert clf.converged_
     assert clf.n_iter_ > usual.n_iter_
@@ -264,9 +264,10 @@ def test_dual_ascent_by_the_kernel_matrix(intercept):
             coefs[i] = max(0.0, coefs[i] - slope / bend)
         wanted.append(dual(coefs))
     assert np.all(np.diff(wanted) >= 0)
+    system = newton_passes.DualSystem(signs, goals, own, intercept)
     for ascend in (newton_passes.ascend_by_matrix, newton_passes.ascend_by_matrix.plain):
         found, outputs = first.copy(), K @ (signs * first) + bias
-        ascend(K, signs, goals, own, intercept, 3, found, outputs)
+        ascend(K, system, 3, found, outputs)
         np.testing.assert_allclose(found, coefs, atol=1e-10)
         np.testing.assert_allclose(outputs, K @ (signs * found) + bias)
 
@@ -285,9 +286,9 @@ def test_samples_first(monkeypatch, loss, cache_size):
     X, y = load_digits(return_X_y=True)
     X, y = X[:600] / 16.0, y[:600] % 4
     given = {"kernel": "rbf", "gamma": 0.05, "soft_margin": 0.1, "loss": loss, "tol": 1e-4}
-    monkeypatch.setattr(kernel_newton, "SAMPLES", ())
+    monkeypatch.setattr(kernel_oracle, "SAMPLES", ())
     usual = MaxMargin(**given).fit(X, y)
-    monkeypatch.setattr(kernel_newton, "SAMPLES", (100, 300))
+    monkeypatch.setattr(kernel_oracle, "SAMPLES", (100, 300))
     clf = MaxMargin(**given, cache_size=cache_size).fit(X, y)
     assert clf.converged_
     wanted = [each.margin for each in usual.certificate_.classes]
@@ -371,7 +372,7 @@ def test_an_interruption_leaves_the_model(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernel_newton.KernelNewton, "_measure", interrupted)
+    monkeypatch.setattr(kernel_oracle.KernelOracle, "measured", interrupted)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, 2 - y)
     np.testing.assert_array_equal(clf.decision_function(X), before)

@@ -334,7 +334,7 @@ MUTANTS = (
     ),
     Mutant(
         "newton: bounds forget the coordinates that rows have of their own",
-        "hidden=(hidden * float(own[1]), hidden * float(rest[1])),",
+        "hidden=(self.hidden * float(own[1]), self.hidden * float(rest[1])),",
         "hidden=(0.0, 0.0),",
         EXACT,
     ),
@@ -346,7 +346,7 @@ MUTANTS = (
     ),
     Mutant(
         "newton: goals do not rise",
-        "raised = 1.0 + self.penalty * (slack.clip(0.0, limit) / penalty)",
+        "raised = 1.0 + after.penalty * (slack.clip(0.0, stage.limit) / stage.penalty)",
         "raised = 1.0 + 0.0 * slack",
         EXACT,
     ),

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from maxmargin import MaxMargin
-from maxmargin.core import newton_passes as passes
 from maxmargin.datasets import make_separable
 from maxmargin.distributed import Plain, distributed_newton, fit, survey
+from maxmargin.solvers import newton_passes as passes
 
 
 @pytest.fixture
@@ -71,10 +71,11 @@ def test_costs_along_a_step_and_how_they_change():
     sample_weight, numbers = random.uniform(0.5, 2.0, size=90), random.permutation(90)[:40]
     lengths, h = np.array([[0.1, 1.0, 1.7], [0.0, 0.0, 0.0], [0.03, 0.5, 1.0]]), 1e-4
     found = np.zeros((3, 3, 3))
-    passes.along_steps(slack, change, sample_weight, numbers, np.array([0, 2]), lengths, found)
+    chosen = passes.Chosen(numbers, None, None, sample_weight, 0)
+    passes.along_steps(slack, change, chosen, np.array([0, 2]), lengths, found)
 
     def cost(t):
-        left = np.maximum(slack[:, None] + (1.0 - t)[..., None] * change[:, None], 0.0)
+        left = np.maximum(slack[:, None] - t[..., None] * change[:, None], 0.0)
         return (sample_weight[numbers] * left**2).sum(axis=-1)
 
     before, here, behind = (cost(lengths + k * h) for k in (-1, 0, 1))

@@ -148,7 +148,7 @@ def test_what_is_too_little():
         fit(MaxMargin(), evenly(X, y, 2), rounds=0)
 
 
-def test_ctrl_c_keeps_the_best_so_far():
+def test_ctrl_c_leaves_the_learner_as_it_was():
     X, y = noisy(3000, 5)
 
     def stop(progress):
@@ -157,8 +157,7 @@ def test_ctrl_c_keeps_the_best_so_far():
     for clf in (MaxMargin(tol=1e-9), MaxMargin(soft_margin=0.0), PassiveAggressive()):
         with pytest.raises(KeyboardInterrupt):
             fit(clf, evenly(X, y, 3), rounds=5, report=stop)
-        assert clf.n_iter_ == 1
-        assert clf.score(X, y) > 0.6
+        assert not hasattr(clf, "n_iter_")
 
 
 def test_what_cannot_be_learned_from_is_said():

@@ -57,7 +57,7 @@ def library(monkeypatch):
             monkeypatch.setattr(f"{module}.cupy_library", lambda: found)
         monkeypatch.setattr("maxmargin.kernels.points.library_of", _library_of)
         monkeypatch.setattr("maxmargin.kernels.functions.library_of", _library_of)
-        monkeypatch.setattr("maxmargin.models.hyperplanes.library_of", _library_of)
+        monkeypatch.setattr("maxmargin.solvers.hyperplanes.library_of", _library_of)
         return found
 
 
@@ -361,9 +361,9 @@ def test_a_stream_of_blocks_on_the_device_is_learned_from_there(library):
 @pytest.mark.parametrize("penalty", [0.1, 0.0])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_exact_hyperplanes_on_a_device(library, monkeypatch, loss, penalty, intercept):
-    monkeypatch.setattr("maxmargin.models.newton_solver.LEAST_SAMPLE", 20)
-    monkeypatch.setattr("maxmargin.models.newton_solver.LEAST_PER_FEATURE", 1)
-    monkeypatch.setattr("maxmargin.models.device_passes.AT_ONCE", 100)
+    monkeypatch.setattr("maxmargin.solvers.linear_oracle.LEAST_SAMPLE", 20)
+    monkeypatch.setattr("maxmargin.solvers.linear_oracle.LEAST_PER_FEATURE", 1)
+    monkeypatch.setattr("maxmargin.solvers.device_passes.AT_ONCE", 100)
     X, y = load_iris(return_X_y=True)
     X, y = (X, y) if penalty else (X[:100], y[:100])
     given = {"loss": loss, "soft_margin": penalty, "fit_intercept": intercept, "tol": 1e-6}

@@ -8,7 +8,7 @@ from reference_leave_one_out import drawn, features_of, kernel_left_out, left_ou
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from maxmargin.models import newton_solver
+from maxmargin.solvers import linear_oracle
 
 WAYS = {
     "features, gathered": {},
@@ -25,7 +25,7 @@ def test_the_formula_is_exact_for_rows_that_keep_their_states(
     monkeypatch, way, intercept, penalty, seed
 ):
     for name, value in WAYS[way].items():
-        monkeypatch.setattr(newton_solver, name, value)
+        monkeypatch.setattr(linear_oracle, name, value)
     X, y, s = drawn(seed)
     if way == "features, scattered":
         X = X * (np.random.default_rng(seed).random(X.shape) < 0.5)

@@ -2,18 +2,14 @@
 
 import numpy as np
 import pytest
-from reference_leave_one_out import drawn, left_out, newton_for
+from reference_leave_one_out import drawn, left_out, posed
 from scipy import sparse
 
-from maxmargin.models import newton_solver, regularization_path
-from maxmargin.models.newton_solver import solve
-from maxmargin.models.regularization_path import follow_path, outputs_left_out, usual_lambdas
+from maxmargin.solvers import linear_oracle, regularization_path
+from maxmargin.solvers.newton import silent, solve
+from maxmargin.solvers.regularization_path import follow_path, outputs_left_out, usual_lambdas
 
 LAMBDAS = np.array([0.1, 1.0, 10.0])
-
-
-def silent(*_, **__):
-    pass
 
 
 def three_classes(seed=7):
@@ -33,15 +29,15 @@ def scores(margins, codes, s):
 @pytest.mark.parametrize("rows", ["dense", "sparse", "wide"])
 def test_each_lambda_is_as_if_fitted_alone(monkeypatch, rows):
     if rows == "wide":
-        monkeypatch.setattr(newton_solver, "MOST_DIRECT", 0)
+        monkeypatch.setattr(linear_oracle, "MOST_DIRECT", 0)
     X, codes, s = three_classes()
     X = sparse.csr_matrix(X) if rows == "sparse" else X
-    task = newton_for(X, codes, s, 1.0).task
-    path = follow_path(task, 3, LAMBDAS, silent, one_class=True, keep_weights=True)
+    task = posed(X, codes, s, 1.0)
+    path = follow_path(task, LAMBDAS, silent, keep_weights=True)
     assert path.method == "leave-one-out"
     assert path.n_left_out == codes.size
     for k, penalty in enumerate(LAMBDAS):
-        alone = solve(task._replace(penalty=penalty), 3, silent)
+        alone = solve(task.data, task.with_penalty(penalty).task, 3, silent)
         found = np.column_stack([path.coefs[k], path.intercepts[k]])
         np.testing.assert_allclose(found, alone.weights, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(path.margins[k], alone.margins, rtol=1e-7)
@@ -52,10 +48,10 @@ def test_each_lambda_is_as_if_fitted_alone(monkeypatch, rows):
 
 def test_all_ways_to_leave_out_speak_of_the_same_rows(monkeypatch):
     X, codes, s = three_classes()
-    task = newton_for(X, codes, s, 1.0).task
-    usual = follow_path(task, 3, LAMBDAS, silent, one_class=True)
-    monkeypatch.setattr(newton_solver, "MOST_KEPT", 1)
-    apart = follow_path(task, 3, LAMBDAS, silent, one_class=True)
+    task = posed(X, codes, s, 1.0)
+    usual = follow_path(task, LAMBDAS, silent)
+    monkeypatch.setattr(linear_oracle, "MOST_KEPT", 1)
+    apart = follow_path(task, LAMBDAS, silent)
     np.testing.assert_allclose(apart.loo_loss, usual.loo_loss, rtol=1e-9)
     np.testing.assert_allclose(apart.loo_error, usual.loo_error, rtol=1e-12)
 
@@ -63,14 +59,14 @@ def test_all_ways_to_leave_out_speak_of_the_same_rows(monkeypatch):
 @pytest.mark.parametrize("one_class", [False, True])
 def test_folds_are_fits_without_them(monkeypatch, one_class):
     for name in ("MOST_DIRECT", "MOST_ROWS"):
-        monkeypatch.setattr(newton_solver, name, 0)
+        monkeypatch.setattr(linear_oracle, name, 0)
     X, codes, s = three_classes()
     codes = codes if one_class else np.minimum(codes, 1)
     problems = 3 if one_class else 1
-    task = newton_for(X, codes, s, 1.0).task
-    path = follow_path(task, problems, LAMBDAS, silent, one_class=one_class)
+    task = posed(X, codes, s, 1.0)
+    path = follow_path(task, LAMBDAS, silent)
     assert path.method == "5 folds"
-    folds = regularization_path._folds(task, problems, enough=codes.size)
+    folds = regularization_path._folds(task, enough=codes.size)
     assert sorted(np.concatenate(folds)) == list(range(codes.size))
     counts = [np.bincount(codes[fold], minlength=3) for fold in folds]
     assert np.ptp(counts, axis=0).max() <= 1
@@ -80,27 +76,27 @@ def test_folds_are_fits_without_them(monkeypatch, one_class):
         margins = np.empty((problems, codes.size))
         for fold in folds:
             rest = np.setdiff1d(np.arange(codes.size), fold)
-            without = newton_for(X[rest], codes[rest], s[rest], penalty).run(silent).weights
+            other = posed(X[rest], codes[rest], s[rest], penalty)
+            without = solve(other.data, other.task, other.number, silent).weights
             outputs = X[fold] @ without[:, :-1].T + without[:, -1]
             margins[:, fold] = signs[:, fold] * outputs.T
         loss, error = scores(margins, codes, s)
         np.testing.assert_allclose([path.loo_loss[k], path.loo_error[k]], [loss, error], rtol=1e-4)
     monkeypatch.setattr(regularization_path, "MOST_LEFT_OUT", 30)
-    few = follow_path(task, problems, LAMBDAS, silent, one_class=one_class)
+    few = follow_path(task, LAMBDAS, silent)
     assert few.n_left_out == folds[0].size + folds[1].size
 
 
 def test_a_sample_of_rows_corrects_the_losses_of_all(monkeypatch):
     X, y, s = drawn(1, n=600, d=5)
-    task = newton_for(X, (y > 0).astype(int), s, 1.0).task
-    exact = follow_path(task, 1, LAMBDAS, silent, one_class=False)
+    task = posed(X, (y > 0).astype(int), s, 1.0)
+    exact = follow_path(task, LAMBDAS, silent)
     monkeypatch.setattr(regularization_path, "MOST_LEFT_OUT", 150)
-    sampled = follow_path(task, 1, LAMBDAS, silent, one_class=False)
+    sampled = follow_path(task, LAMBDAS, silent)
     assert (exact.n_left_out, sampled.n_left_out) == (600, 150)
-    weights = solve(task, 1, silent).weights
-    by_all = newton_for(X, (y > 0).astype(int), s, 1.0)
-    by_all.start(weights)
-    fitted = s @ np.maximum(by_all.slack[0], 0.0) ** 2 / s.sum()
+    weights = solve(task.data, task.task, 1, silent).weights
+    slack = 1.0 - y * (X @ weights[0, :-1] + weights[0, -1])
+    fitted = s @ np.maximum(slack, 0.0) ** 2 / s.sum()
     added = exact.loo_loss[1] - fitted
     assert 0.0 < added < 0.1 * fitted
     assert abs(sampled.loo_loss[1] - exact.loo_loss[1]) < 0.5 * added
@@ -109,13 +105,13 @@ def test_a_sample_of_rows_corrects_the_losses_of_all(monkeypatch):
 @pytest.mark.parametrize("rows", ["dense", "wide"])
 def test_outputs_of_a_solution(monkeypatch, rows):
     X, codes, s = three_classes()
-    task = newton_for(X, codes, s, 0.5).task
-    found = outputs_left_out(task, solve(task, 3, silent).weights, silent)
+    task = posed(X, codes, s, 0.5)
+    found = outputs_left_out(task, solve(task.data, task.task, 3, silent).weights, silent)
     assert (found.method, found.rows.size) == ("leave-one-out", codes.size)
     np.testing.assert_allclose(found.margins, left_out(X, codes, s, 0.5), rtol=1e-6, atol=1e-6)
     if rows == "wide":
         for name in ("MOST_DIRECT", "MOST_ROWS"):
-            monkeypatch.setattr(newton_solver, name, 0)
+            monkeypatch.setattr(linear_oracle, name, 0)
         folded = outputs_left_out(task, found.margins, silent)
         assert (folded.method, folded.rows.size) == ("5 folds", codes.size)
         order = np.argsort(folded.rows)
@@ -125,10 +121,10 @@ def test_outputs_of_a_solution(monkeypatch, rows):
 
 def test_impatience_ends_a_path(monkeypatch):
     X, y, s = drawn(2, n=300)
-    task = newton_for(X, (y > 0).astype(int), s, 1.0).task
-    lambdas = usual_lambdas(task)
-    whole = follow_path(task, 1, lambdas, silent, one_class=False)
-    early = follow_path(task, 1, lambdas, silent, one_class=False, patience=3)
+    task = posed(X, (y > 0).astype(int), s, 1.0)
+    lambdas = usual_lambdas(task.data)
+    whole = follow_path(task, lambdas, silent)
+    early = follow_path(task, lambdas, silent, patience=3)
     best, count = int(whole.loo_loss.argmin()), early.lambdas.size
     assert count < lambdas.size
     np.testing.assert_array_equal(early.lambdas, lambdas[-count:])
@@ -140,24 +136,24 @@ def test_impatience_ends_a_path(monkeypatch):
 def test_the_grid_follows_the_scale_of_rows_and_weights(scale):
     X, y, s = drawn(5)
     codes = (y > 0).astype(int)
-    usual = usual_lambdas(newton_for(X, codes, s, 1.0).task)
+    usual = usual_lambdas(posed(X, codes, s, 1.0).data)
     spread = ((X - X.mean(axis=0)) ** 2).sum(axis=1).mean() * s.mean()
     assert usual[0] < 1e-2 * spread < 1e2 * spread < usual[-1]
     np.testing.assert_allclose(usual[1:] / usual[:-1], np.sqrt(10.0))
-    scaled = usual_lambdas(newton_for(scale * X + 7.0, codes, 5.0 * s, 1.0).task)
+    scaled = usual_lambdas(posed(scale * X + 7.0, codes, 5.0 * s, 1.0).data)
     np.testing.assert_allclose(scaled, 5.0 * scale**2 * usual)
 
 
 def test_the_grid_of_wide_rows(monkeypatch):
     X, y, s = drawn(5)
-    monkeypatch.setattr(newton_solver, "MOST_DIRECT", 0)
-    lambdas = usual_lambdas(newton_for(X, (y > 0).astype(int), s, 1.0).task)
+    monkeypatch.setattr(linear_oracle, "MOST_DIRECT", 0)
+    lambdas = usual_lambdas(posed(X, (y > 0).astype(int), s, 1.0).data)
     middle = (X**2).sum(axis=1).mean() * s.mean()
     assert lambdas[6] / np.sqrt(np.sqrt(10.0)) <= middle <= lambdas[6] * np.sqrt(np.sqrt(10.0))
 
 
 def test_rows_without_any_spread_have_a_grid():
     X, codes, ones = np.ones((4, 2)), np.array([0, 1, 0, 1]), np.ones(4)
-    lambdas = usual_lambdas(newton_for(X, codes, ones, 1.0).task)
+    lambdas = usual_lambdas(posed(X, codes, ones, 1.0).data)
     assert np.isfinite(lambdas).all()
     assert (lambdas > 0.0).all()

@@ -20,24 +20,25 @@ from maxmargin.estimator.locks import reading, writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.kernels.functions import finite_diagonal
-from maxmargin.models import kernel_newton
+from maxmargin.kernels.points import Points
 from maxmargin.models.base import Model
 from maxmargin.models.build import check_device, on_device, products_on
-from maxmargin.models.device_passes import DevicePasses
-from maxmargin.models.hyperplanes import Hyperplanes
-from maxmargin.models.kernel_model import kernel_for
-from maxmargin.models.kernel_newton import KernelSolution, KernelTask
+from maxmargin.models.kernel_model import KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear_model import as_rows
-from maxmargin.models.newton_solver import HOST, NOTHING, Solution, Task, solve
-from maxmargin.models.regularization_path import (
-    AnyTask,
+from maxmargin.models.spec import ModelSpec
+from maxmargin.persistence import model_tree
+from maxmargin.solvers.device_passes import DevicePasses
+from maxmargin.solvers.hyperplanes import Hyperplanes
+from maxmargin.solvers.kernel_oracle import KernelRows
+from maxmargin.solvers.linear_oracle import HostPasses, LinearRows
+from maxmargin.solvers.newton import NOTHING, Solution, Task, solve
+from maxmargin.solvers.regularization_path import (
+    Posed,
     RegularizationPath,
     follow_path,
     outputs_left_out,
     usual_lambdas,
 )
-from maxmargin.models.spec import ModelSpec
-from maxmargin.persistence import model_tree
 from maxmargin.training import inputs
 from maxmargin.training.calibration import fitted_maps
 from maxmargin.training.fit_warnings import warn_of
@@ -426,7 +427,6 @@ class MaxMargin(Predicting):
         multilabel: bool,
         schema: dict[str, Any] | None = None,
         limit: str = "max_iter",
-        complains: bool = True,
     ) -> None:
         """Know what was found, for rows of at most that norm; warn if it is not what was asked for.
 
@@ -436,8 +436,7 @@ class MaxMargin(Predicting):
         self._state, warning = self._new_trainer().concluded(
             found, classes, features, radius, multilabel, schema, limit
         )
-        if complains:
-            warn_of(warning)
+        warn_of(warning)
 
     @property
     def soft_margin_(self) -> float:
@@ -547,27 +546,22 @@ class ExactTrainer:
         problem = self._problem(X, y, sample_weight)
         more: dict[str, Any] = {}
         with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
-            task = self._task(problem)
+            posed = self._posed(problem)
             if options.soft_margin == "auto":
-                path = follow_path(
-                    *(task, problem.problems, usual_lambdas(task), advance),
-                    one_class=problem.one_class,
-                    patience=PATIENCE,
-                )
-                task = task._replace(penalty=path.soft_margin)
+                lambdas = usual_lambdas(posed.data)
+                path = follow_path(posed, lambdas, advance, patience=PATIENCE)
+                posed = posed.with_penalty(path.soft_margin)
                 more = {"path_": path, "soft_margin_": path.soft_margin}
-            found: Solution | KernelSolution
-            if isinstance(task, KernelTask):
-                found = kernel_newton.solve(task, advance)
-                fitted = self._in_kernel_space(task, found, problem)
+            found = solve(posed.data, posed.task, posed.number, advance)
+            if isinstance(posed.data, KernelRows):
+                fitted = self._in_kernel_space(posed, found, problem)
             else:
-                found = solve(task, problem.problems, advance)
                 fitted = self.concluded(
                     found, problem.classes, problem.features, problem.radius, problem.multilabel
                 )
             maps = held_out = None
             if options.calibration is not None or self.scores_left_out:
-                left_out, rows = _left_out(task, found, advance)
+                left_out, rows = _left_out(posed, found, advance)
                 if options.calibration is not None:
                     maps = fitted_maps(*left_out, problem.given[rows])
                 if self.scores_left_out:
@@ -585,13 +579,10 @@ class ExactTrainer:
         keep_weights: bool,
     ) -> RegularizationPath:
         problem = self._problem(X, y, sample_weight)
-        task = self._task(problem)
+        posed = self._posed(problem)
         with bar("MaxMargin", None, "steps", enabled=bool(self.options.verbose)) as advance:
-            return follow_path(
-                *(task, problem.problems, _lambdas(task, lambdas), advance),
-                one_class=problem.one_class,
-                keep_weights=keep_weights,
-            )
+            chosen = _lambdas(posed.data, lambdas)
+            return follow_path(posed, chosen, advance, keep_weights=keep_weights)
 
     def _problem(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         options = self.options
@@ -613,45 +604,46 @@ class ExactTrainer:
             weights = (weights > 0.0).astype(float)
         return Problem(rows, codes, classes, features, radius, multilabel, weights, given)
 
-    def _task(self, problem: Problem) -> AnyTask:
-        if self.options.kernel != "linear":
-            return self._kernel_task(problem)
-        options, rows, width = self.options, problem.rows, problem.rows.shape[1]
-        is_here = self.spec.device == "cpu"
-        return Task(
-            rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)) if is_here else None,
-            targets=inputs.as_targets(problem.codes, problem.classes.size),
-            sample_weight=problem.weights,
-            penalty=self._penalty(),
-            width=width,
-            filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
-            intercept=bool(options.fit_intercept),
-            radius=problem.radius,
+    def _posed(self, problem: Problem) -> Posed:
+        """What is to be solved; any lambda where it is to be chosen."""
+        options = self.options
+        task = Task(
+            penalty=1.0 if options.soft_margin == "auto" else float(options.soft_margin),
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
-            passes=HOST if is_here else self._device_passes(problem),
         )
+        data = self._linear(problem) if options.kernel == "linear" else self._in_kernel(problem)
+        return Posed(data, task, problem.problems, problem.one_class)
 
-    def _device_passes(self, problem: Problem) -> DevicePasses:
-        if sparse.issparse(problem.rows):
+    def _linear(self, problem: Problem) -> LinearRows:
+        rows, width = problem.rows, problem.rows.shape[1]
+        is_sparse, intercept = sparse.issparse(rows), bool(self.options.fit_intercept)
+        passes: Any
+        if self.spec.device == "cpu":
+            targets = inputs.as_targets(problem.codes, problem.classes.size)
+            passes = HostPasses(
+                as_rows(rows, Tail(float(intercept), 0.0)), targets, problem.weights
+            )
+        elif is_sparse:
             raise ValueError(
                 "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
             )
-        products = products_on(self.spec.device)
-        return DevicePasses(
-            products,
-            products.here(problem.rows),
-            signs_of(problem.codes, problem.classes),
-            problem.weights,
-            bool(self.options.fit_intercept),
+        else:
+            products = products_on(self.spec.device)
+            here, signs = products.here, signs_of(problem.codes, problem.classes)
+            given = here(rows), here(signs), here(problem.weights)
+            passes = DevicePasses(products, *given, intercept)
+        return LinearRows(
+            passes=passes,
+            sample_weight=problem.weights,
+            width=width,
+            filled=rows.nnz / rows.shape[0] if is_sparse else width,
+            intercept=intercept,
+            radius=problem.radius,
         )
 
-    def _penalty(self) -> float:
-        """Lambda, or any one where it is to be chosen."""
-        return 1.0 if self.options.soft_margin == "auto" else float(self.options.soft_margin)
-
-    def _kernel_task(self, problem: Problem) -> KernelTask:
+    def _in_kernel(self, problem: Problem) -> KernelRows:
         options, products = self.options, products_on(self.spec.device)
         kernel, points = kernel_for(
             *(self.spec, problem.rows, products),
@@ -660,24 +652,21 @@ class ExactTrainer:
             sample_weight=problem.given,
         )
         finite_diagonal(kernel, points)
-        return KernelTask(
+        return KernelRows(
             kernel=kernel,
             points=points,
             products=products,
             signs=signs_of(problem.codes, problem.classes).astype(float),
             sample_weight=problem.weights,
-            penalty=self._penalty(),
             intercept=bool(options.fit_intercept),
-            tol=float(options.tol or 0.0),
-            max_iter=int(options.max_iter),
-            hinge=self.loss == "hinge",
             cache_bytes=1e6 * self.spec.cache_size,
         )
 
-    def _in_kernel_space(self, task: KernelTask, found: KernelSolution, problem: Problem) -> Fitted:
-        spec, width = replace(self.spec, soft_margin=task.penalty), problem.rows.shape[1]
-        model = kernel_newton.fitted_model(found, spec, task, width, problem.codes)
-        radius = float(np.sqrt(task.kernel.diagonal(task.points).max()))
+    def _in_kernel_space(self, posed: Posed, found: Solution, problem: Problem) -> Fitted:
+        data: Any = posed.data
+        spec, width = replace(self.spec, soft_margin=posed.task.penalty), problem.rows.shape[1]
+        model = fitted_model(found, spec, data, width, problem.codes)
+        radius = float(np.sqrt(data.kernel.diagonal(data.points).max()))
         state = State(
             model,
             problem.classes,
@@ -779,15 +768,42 @@ def signs_of(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.where(own, np.int8(1), np.int8(-1))
 
 
+def fitted_model(
+    found: Solution, spec: ModelSpec, data: KernelRows, width: int, codes: np.ndarray
+) -> KernelModel:
+    """The model that predicts by a solution, with the rows that have coefficients as supports."""
+    kind = PairKernelModel if spec.fit_intercept else KernelModel
+    tail, (problems, _) = Tail(0.0, float(np.sqrt(spec.soft_margin))), found.weights.shape
+    model = kind(spec, problems, width, tail, data.kernel.forget_rows(), data.products)
+    coefs = found.weights[:, :-1]
+    used = np.flatnonzero(coefs.any(axis=0))
+    points = data.points.take(used)
+    diagonal = data.kernel.diagonal(points)
+    rows = points.X
+    needs_squares = data.kernel.points(rows[:1]).squares is not None
+    model.allocate(Points(rows, points.squares if needs_squares else None))
+    assert model.supports is not None
+    model.supports = model.supports._replace(
+        numbers=used.astype(np.int64),
+        labels=np.zeros(used.size, np.int32) if codes.ndim > 1 else codes[used].astype(np.int32),
+        diagonal=diagonal,
+        coefs=np.ascontiguousarray(coefs[:, used]),
+    )
+    model._bounds = found.bounds
+    if isinstance(model, PairKernelModel):
+        model.bias = found.weights[:, -1].copy()
+    return model
+
+
 def as_model(found: Hyperplanes) -> Model:
     """They answer what is asked of a model after a fit, and learn nothing more."""
     return cast(Model, found)
 
 
-def _lambdas(task: AnyTask, given: ArrayLike | None) -> np.ndarray:
+def _lambdas(data: LinearRows | KernelRows, given: ArrayLike | None) -> np.ndarray:
     """Those of a path, in order."""
     if given is None:
-        return usual_lambdas(task)
+        return usual_lambdas(data)
     lambdas = np.unique(np.asarray(given, dtype=float))
     if lambdas.size == 0 or not ((lambdas >= SMALLEST_XX) & (lambdas <= LARGEST_XX)).all():
         raise ValueError(
@@ -798,16 +814,16 @@ def _lambdas(task: AnyTask, given: ArrayLike | None) -> np.ndarray:
 
 
 def _left_out(
-    task: AnyTask, found: Solution | KernelSolution, advance: Any
+    posed: Posed, found: Solution, advance: Any
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
     """Outputs of rows that are left out, which of them are positive, and the numbers of rows."""
-    left_out = outputs_left_out(task, found.weights, advance)
+    left_out = outputs_left_out(posed, found.weights, advance)
     if not np.isfinite(left_out.margins).all():
         raise ValueError(
             "'loo' found no leave-one-out outputs: rounding leaves no system to solve. Scale the "
             "features, or choose a larger soft_margin."
         )
-    positive = task.positive(left_out.rows, slice(0, found.weights.shape[0]))
+    positive = posed.data.positive(left_out.rows, slice(0, posed.number))
     return (np.where(positive, left_out.margins, -left_out.margins), positive), left_out.rows
 
 

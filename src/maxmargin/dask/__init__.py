@@ -99,7 +99,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Learn from all partitions.
 
-        After an error the classifier is unchanged; after Ctrl-C it has the best model so far.
+        An error or Ctrl-C leaves the classifier unchanged.
 
         Parameters
         ----------
@@ -131,12 +131,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
                 )
                 advance(1, note=note)
 
-            try:
-                fit(local, shards, executor, rounds=self.rounds, report=report)
-            except KeyboardInterrupt:
-                if local.__sklearn_is_fitted__():
-                    self.estimator_ = local
-                raise
+            fit(local, shards, executor, rounds=self.rounds, report=report)
         self.estimator_ = local
         return self
 

@@ -35,7 +35,7 @@ def fit(
     Parameters
     ----------
     estimator : MaxMargin, or an online learner with linear weights
-        An error leaves it unchanged; after Ctrl-C it has the best model so far.
+        An error or Ctrl-C leaves it unchanged.
     shards : list of Held, or of File
         See `files`. A shard may be empty or have a single class.
     executor : Executor, default=None
@@ -65,7 +65,7 @@ def fit(
     overview, ready, schema = _surveyed(learner, shards, executor)
     job = Job(learner, overview, executor, ready)
     if not exact:
-        state, interrupted = mixed(job, rounds or 1, report)
+        state = mixed(job, rounds or 1, report)
         put_state(estimator, state._replace(schema=schema))
     else:
         columns, most, limit = overview.columns, int(learner.max_iter), "max_iter"
@@ -73,16 +73,13 @@ def fit(
             most, limit = rounds, "rounds"
         problems = problems_for(columns.classes, multilabel=columns.multilabel)
         solve = separated if learner.soft_margin == 0.0 else solved
-        found, interrupted = solve(job, problems, most, report)
+        found = solve(job, problems, most, report)
         estimator.conclude(
             *(found, columns.classes, columns.features, overview.radius),
             multilabel=columns.multilabel,
             schema=schema,
             limit=limit,
-            complains=interrupted is None,
         )
-    if interrupted is not None:
-        raise interrupted
     return estimator
 
 

@@ -1,9 +1,9 @@
-"""The maximum soft margin by rounds of Newton's method over shards.
+"""The maximum soft margin of rows in shards, by the same Newton steps as on one machine.
 
-The method and the certificate are those of `models.newton_solver`. A round asks at the end of a
-step of each problem for the sums of gradient and certificate, the Hessian, and the costs and slopes
-of steps of other lengths. So a good step costs one round, and any other one is repeated with the
-estimated best length. The first point is the exact solution for a sample of the rows.
+The oracle asks at the end of a step of each problem for the sums of gradient and certificate, the
+Hessian, and the costs and slopes of shorter steps. So a good step costs one round. Any other one is
+made shorter by questions about slopes alone. The first point is the exact solution for a sample of
+the rows.
 """
 
 from __future__ import annotations
@@ -16,149 +16,179 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.certificates.scalar_bounds import soft_margin
-from maxmargin.core import newton_passes as passes
 from maxmargin.core.rows import Tail
 from maxmargin.distributed.shards import Rows
 from maxmargin.distributed.survey import Job, Overview
 from maxmargin.models.blas_threads import one_thread
-from maxmargin.models.hessian import (
+from maxmargin.models.linear_model import as_rows
+from maxmargin.solvers import newton_passes as passes
+from maxmargin.solvers.hessian import (
     ConjugateGradients,
     Gathering,
     cholesky,
     enough_residual,
     is_gathered,
     newton_step,
+    row_buffers,
     system_of,
 )
-from maxmargin.models.linear_model import as_rows
-from maxmargin.models.newton_solver import (
-    GAIN,
-    MOST_DIRECT,
-    MOST_KEPT,
-    PATIENCE,
-    Solution,
-    Task,
-    evidence_of_slacks,
-    solve,
-)
+from maxmargin.solvers.linear_certificates import Sides
+from maxmargin.solvers.linear_oracle import MOST_DIRECT, MOST_KEPT, HostPasses, LinearRows
+from maxmargin.solvers.newton import Solution, Stage, Task, newton, silent, solve
 from maxmargin.training import inputs
 
-# Lengths of a step at which its cost is computed, and positions between two known lengths.
-SHORTER = np.array([0.5, 0.25, 0.1, 0.03, 0.01, 1.0])
-BETWEEN = np.array([1.0, 2.0, 3.0, 4.0, 5.0]) / 6.0
-# A full step is taken if it gains at least this share of the best gain; another length, if at most
-# this share of the slope remains there. And the number of lengths that are tried.
-GOOD, MOST_TRIED = 0.5, 12
-# A round that gains less than this share of the tolerance has no effect.
-LEAST_GAIN = 1e-3
+# Shares of a step at which its cost is computed; the last one is the whole step.
+LENGTHS = np.array([0.01, 0.03, 0.1, 0.25, 0.5, 1.0])
+# A whole step is taken if it gains at least this share of the best gain.
+GOOD = 0.5
+# The best length of any other one is found by so many questions, at that many lengths each.
+NARROWINGS, BETWEEN = 3, 8
 # The number of values that are processed together, so that they stay in the cache.
 NUMBERS_AT_ONCE = 2**18
 
 
 # --------------------------------------------------------------------------------------- questions
+class Asked(NamedTuple):
+    """The problems that questions are about.
+
+    classes : the number of classes
+    first : the first problem; all others are numbered from there on
+    which : those that are asked about
+    intercept : is there one?
+    """
+
+    classes: int
+    first: int
+    which: np.ndarray
+    intercept: bool
+
+    def passes(self, part: Rows) -> HostPasses:
+        rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
+        targets = inputs.as_targets(part.codes, self.classes)
+        return HostPasses(rows, targets, part.sample_weight, self.first)
+
+
 class Sums(NamedTuple):
     """The answer of shards, which are added."""
 
     # Active rows times their slacks: line 2c has the positive rows of problem c, line 2c + 1 the
-    # negative ones; see `core.newton_passes.pulls`.
+    # negative ones; see `newton_passes.pulls`.
     pulls: np.ndarray
     totals: np.ndarray  # of slacks, their squares, and active rows, in the same lines
-    # Costs of steps of other lengths and half their derivatives, for each problem; see
-    # `core.newton_passes.along_steps`.
-    along: np.ndarray
-    curvature: np.ndarray  # upper triangles or diagonals of the Hessians of open problems
+    along: np.ndarray  # costs along steps and half their derivatives: `newton_passes.along_steps`
+    curvature: np.ndarray  # upper triangles or diagonals of the Hessians of the problems
 
 
 class PointQuestion(NamedTuple):
-    """The question about a point of each open problem."""
+    """The question about the end of a step of each problem."""
 
-    classes: int  # the number of classes
-    first: int  # the first problem of this run
-    open: np.ndarray  # the open problems, numbered from the first on
-    points: np.ndarray  # weights, the intercept last
-    steps: np.ndarray  # that led to the points
-    lengths: np.ndarray  # other lengths of the steps, for each problem
+    problems: Asked
+    points: np.ndarray  # weights at the end, the intercept last
+    steps: np.ndarray  # that led there
     center: np.ndarray  # of the rows of Hessians
     gathers: bool  # are rows dense enough to be gathered?
-    intercept: bool
 
     def answer(self, shard: Any) -> Sums:
-        problems, size = self.points.shape
-        direct, count = size - 1 <= MOST_DIRECT, self.open.size
+        (count, size), asked = self.points.shape, self.problems.which.size
+        is_direct = size - 1 <= MOST_DIRECT
         sums = Sums(
-            np.zeros((2 * problems, size)),
-            np.zeros((2 * problems, 3)),
-            np.zeros((*self.lengths.shape, 3)),
-            np.zeros((count, size, size) if direct else (count, size)),
+            np.zeros((2 * count, size)),
+            np.zeros((2 * count, 3)),
+            np.zeros((count, LENGTHS.size, 3)),
+            np.zeros((asked, size, size) if is_direct else (asked, size)),
         )
         for part in shard.rows():
-            self._add(part, sums)
-        if not direct:
+            self._add(self.problems.passes(part), sums)
+        if not is_direct:
             return sums
         upper = np.triu_indices(size)
         return sums._replace(curvature=np.stack([each[upper] for each in sums.curvature]))
 
-    def _add(self, part: Rows, sums: Sums) -> None:
-        rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
-        targets, size = inputs.as_targets(part.codes, self.classes), self.points.shape[1]
-        at_once = max(1024, NUMBERS_AT_ONCE // size)
-        buffers = np.empty(size, np.uint64), np.empty(size)
-        gathering = Gathering(self.center)
-        moving = self.open[self.steps[self.open].any(axis=1)]
-        for start in range(0, part.sample_weight.size, at_once):
-            numbers = np.arange(start, min(start + at_once, part.sample_weight.size))
-            slack, change = np.empty((2, self.points.shape[0], numbers.size))
-            where = (rows, numbers, targets, self.first)
-            passes.signed_outputs(*where, self.open, self.points, slack)
-            slack[self.open] = 1.0 - slack[self.open]
-            passes.pulls(
-                *(*where, self.open, part.sample_weight, slack, np.inf), sums.pulls, sums.totals
-            )
+    def _add(self, part: HostPasses, sums: Sums) -> None:
+        rows, weights, which = part.rows, part.sample_weight, self.problems.which
+        buffers, gathering = row_buffers(self.center.size), Gathering(self.center)
+        moving = which[self.steps[which].any(axis=1)]
+        for chosen in _blocks(part, self.center.size):
+            numbers = chosen.numbers
+            slack, change = _slacks(chosen, which, self.points), None
+            passes.pulls(chosen, which, slack, np.inf, sums.pulls, sums.totals)
             if moving.size:
-                passes.signed_outputs(*where, moving, self.steps, change)
-                passes.along_steps(
-                    slack, change, part.sample_weight, numbers, moving, self.lengths, sums.along
-                )
-            for n, c in enumerate(self.open):
+                change = _outputs(chosen, moving, self.steps)
+                slack[moving] += change[moving]
+                lengths = np.tile(LENGTHS, (slack.shape[0], 1))
+                passes.along_steps(slack, change, chosen, moving, lengths, sums.along)
+                slack[moving] -= change[moving]
+            for n, c in enumerate(which):
                 active, curvature = numbers[slack[c] > 0.0], sums.curvature[n]
                 if curvature.ndim == 1:
-                    passes.diagonal(rows, active, part.sample_weight, curvature[None])
+                    passes.diagonal(rows, active, weights, curvature[None])
                 elif self.gathers:
-                    gathering.add(curvature, rows, active, part.sample_weight, 1.0)
+                    gathering.add(curvature, rows, active, weights, 1.0)
                 else:
-                    passes.scatter(rows, active, part.sample_weight, 1.0, *buffers, curvature)
+                    passes.scatter(rows, active, weights, 1.0, buffers, curvature)
 
     def merged(self, answers: Sequence[Sums]) -> Sums:
         return Sums(*(_added(parts) for parts in zip(*answers, strict=True)))
 
 
-class Product(NamedTuple):
-    """The question about the product of the Hessian and a line, for conjugate gradients."""
+class Along(NamedTuple):
+    """The question about costs at some lengths of steps, and half their derivatives."""
 
-    classes: int
-    first: int
-    open: np.ndarray
-    points: np.ndarray
-    lines: np.ndarray
-    intercept: bool
+    problems: Asked
+    points: np.ndarray  # where steps begin
+    steps: np.ndarray
+    lengths: np.ndarray
 
     def answer(self, shard: Any) -> np.ndarray:
-        out = np.zeros_like(self.lines)
+        out, which = np.zeros((*self.lengths.shape, 3)), self.problems.which
         for part in shard.rows():
-            rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
-            targets = inputs.as_targets(part.codes, self.classes)
-            numbers = np.arange(part.sample_weight.size)
-            outputs = np.empty((self.points.shape[0], numbers.size))
-            passes.signed_outputs(
-                *(rows, numbers, targets, self.first, self.open), self.points, outputs
-            )
-            for c in self.open:
-                active, line = numbers[outputs[c] < 1.0], self.lines[c : c + 1]
-                passes.along(rows, active, part.sample_weight, line, out[c : c + 1])
+            for chosen in _blocks(self.problems.passes(part), self.points.shape[1]):
+                slack = _slacks(chosen, which, self.points)
+                change = _outputs(chosen, which, self.steps)
+                passes.along_steps(slack, change, chosen, which, self.lengths, out)
         return out
 
     def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
         return _added(answers)
+
+
+class Product(NamedTuple):
+    """The question about the product of the Hessian and a line, for conjugate gradients."""
+
+    problems: Asked
+    points: np.ndarray
+    lines: np.ndarray
+
+    def answer(self, shard: Any) -> np.ndarray:
+        out, which = np.zeros_like(self.lines), self.problems.which
+        for part in shard.rows():
+            for chosen in _blocks(self.problems.passes(part), self.points.shape[1]):
+                slack, given = _slacks(chosen, which, self.points), chosen.sample_weight
+                for c in which:
+                    active, line = chosen.numbers[slack[c] > 0.0], self.lines[c : c + 1]
+                    passes.along(chosen.rows, active, given, line, out[c : c + 1])
+        return out
+
+    def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+        return _added(answers)
+
+
+def _blocks(part: HostPasses, size: int) -> Any:
+    """Rows that are processed together."""
+    at_once, count = max(1024, NUMBERS_AT_ONCE // size), part.sample_weight.size
+    for start in range(0, count, at_once):
+        yield part.chosen(np.arange(start, min(start + at_once, count)))
+
+
+def _outputs(chosen: passes.Chosen, which: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    out = np.zeros((weights.shape[0], chosen.numbers.size))
+    passes.signed_outputs(chosen, which, weights, out)
+    return out
+
+
+def _slacks(chosen: passes.Chosen, which: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    slacks: np.ndarray = 1.0 - _outputs(chosen, which, weights)
+    return slacks
 
 
 def _added(arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -181,22 +211,23 @@ class Progress(NamedTuple):
 Report = Callable[[Progress], None]
 
 
-def sample_task(overview: Overview, learner: BaseEstimator) -> Task:
-    """The sample as a task of its own."""
-    X, y, weight = overview.sample
-    columns, width = overview.columns, overview.columns.features.count
-    codes = inputs.class_codes(y, columns.classes)
-    return Task(
-        rows=as_rows(X, Tail(float(learner.fit_intercept), 0.0)),
-        targets=inputs.as_targets(codes, columns.classes.size),
+def task_of(learner: BaseEstimator) -> Task:
+    return Task(float(learner.soft_margin), float(learner.tol), int(learner.max_iter))
+
+
+def data_of(
+    overview: Overview, learner: BaseEstimator, X: Any, codes: np.ndarray, weight: np.ndarray
+) -> LinearRows:
+    """Some rows, to be solved on this machine."""
+    intercept = bool(learner.fit_intercept)
+    targets = inputs.as_targets(codes, overview.columns.classes.size)
+    return LinearRows(
+        passes=HostPasses(as_rows(X, Tail(float(intercept), 0.0)), targets, weight),
         sample_weight=weight,
-        penalty=float(learner.soft_margin),
-        width=width,
+        width=overview.columns.features.count,
         filled=overview.filled,
-        intercept=bool(learner.fit_intercept),
+        intercept=intercept,
         radius=overview.radius,
-        tol=float(learner.tol),
-        max_iter=int(learner.max_iter),
     )
 
 
@@ -219,217 +250,237 @@ class Best:
 
     def solution(self, rounds: int, tol: float) -> Solution:
         reached = (self.margins > 0.0) & (self.margins >= (1.0 - tol) * self.bounds)
-        return Solution(self.weights, self.margins, self.evidence, rounds, reached)
+        return Solution(self.weights, self.margins, self.bounds, self.evidence, rounds, reached)
 
 
-class Rounds:
-    """The rounds for some of the problems."""
+class ShardOracle:
+    """A point of some of the problems, whose rows are in shards; see `solvers.newton.Oracle`.
 
-    def __init__(self, job: Job, start: np.ndarray, first: int) -> None:
-        self.job, self.learner, self.overview = job, job.learner, job.overview
+    Attributes
+    ----------
+    weights : the points
+    pulls, totals, curvatures, values : at the points, but for those of stale problems
+    rounds : how often shards were asked about points, at most ``most`` times
+    """
+
+    is_small, sample_steps, sample_ratio = False, 0, 0.0
+
+    def __init__(self, job: Job, part: slice, most: int, report: Report) -> None:
         learner, overview = job.learner, job.overview
-        self.first, self.penalty = first, float(learner.soft_margin)
-        self.intercept, self.width = bool(learner.fit_intercept), start.shape[1] - 1
-        # The point of each problem, and the step that is tried.
-        self.weights, self.steps = start.copy(), np.zeros_like(start)
-        self.weights[:, -1] *= self.intercept
-        # 2 lambda P at the point, and half its derivative along the step.
-        self.values, self.slopes = np.full(start.shape[0], np.inf), np.zeros(start.shape[0])
-        # Lengths at which the cost of the step is computed, and where it decreases and increases.
-        self.lengths = np.tile(SHORTER, (start.shape[0], 1))
-        self.brackets = np.tile([0.0, np.inf], (start.shape[0], 1))
-        # How often the length of the step was changed, and rounds without a gain.
-        self.tried, self.idle = np.zeros((2, start.shape[0]), int)
-        self.open: Any = np.arange(start.shape[0])
-        self.best = Best(start.shape[0], self.width)
+        self.job, self.overview, self.most, self.report = job, overview, most, report
+        self.problems, self.first = part.stop - part.start, part.start
+        self.intercept, self.width = bool(learner.fit_intercept), overview.columns.features.count
+        self.penalty, self.rounds = float(learner.soft_margin), 0
+        self.weights = np.zeros((self.problems, self.width + 1))
+        self.pulls = np.zeros((2 * self.problems, self.width + 1))
+        self.totals, self.values = np.zeros((2 * self.problems, 3)), np.zeros(self.problems)
+        self.curvatures: list[Any] = [None] * self.problems
+        self.stale = np.ones(self.problems, bool)
+        self.best = Best(self.problems, self.width)
         self.gathers = is_gathered(overview.filled, self.width)
         self.center = np.zeros(self.width + 1)
         if self.gathers and self.intercept:
             self.center[:-1] = np.asarray(overview.sample.X.mean(axis=0)).ravel()
-        self.rounds = 0
 
-    def run(self, most: int, report: Report) -> None:
-        learner = self.learner
-        while self.open.size and self.rounds < most:
-            points = self.weights + self.steps
-            sums = self.job.ask(
-                PointQuestion(
-                    classes=self.overview.columns.classes.size,
-                    first=self.first,
-                    open=self.open,
-                    points=points,
-                    steps=self.steps,
-                    lengths=self.lengths,
-                    center=self.center,
-                    gathers=self.gathers,
-                    intercept=self.intercept,
-                )
-            )
-            self.rounds += 1
-            for c in self.open:
-                margin, evidence = self._margin(c, points[c], sums), self._evidence(c, sums)
-                self.best.offer(c, points[c], margin, evidence)
-            report(Progress(self.rounds, float(self.best.ratios.min()), self.overview.rows))
-            asked = self.open
-            moved = {int(c): self._moved(c, points[c], sums) for c in asked}
-            unsolved = self.best.ratios[asked] < 1.0 - learner.tol
-            self.open = asked[unsolved & (self.idle[asked] < PATIENCE)]
-            self._find_steps([c for c in self.open if moved[int(c)]], asked, sums)
+    def about(self, which: np.ndarray) -> Asked:
+        """What questions about these problems begin with."""
+        classes = self.overview.columns.classes.size
+        return Asked(classes, self.first, which, self.intercept)
+
+    def curvature(self, oracle: ShardOracle, stage: Stage) -> Any:
+        return (MergedHessians if self.width <= MOST_DIRECT else MergedGradients)(self)
+
+    def samples(self, task: Task) -> Sequence[np.ndarray]:
+        return ()
+
+    def first_penalty(self, task: Task, known: bool) -> float:
+        return task.penalty
+
+    def put(self, weights: np.ndarray) -> None:
+        self.weights[:] = weights
+        self.weights[:, -1] *= self.intercept
+
+    def restrict(self, sample: np.ndarray | None) -> float:
+        return 1.0
+
+    def measured(self, stage: Stage, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        stale = which[self.stale[which]]
+        if stale.size and self.rounds < self.most:
+            self._take(stale, self._ask(stale, np.zeros_like(self.weights)), stale)
+        return self.values[which], self.best.ratios[which].clip(min=0.0)
+
+    def _ask(self, which: np.ndarray, steps: np.ndarray) -> Sums:
+        """About the ends of steps, which are offered as solutions."""
+        points = self.weights + steps
+        question = PointQuestion(self.about(which), points, steps, self.center, self.gathers)
+        sums: Sums = self.job.ask(question)
+        self.rounds += 1
+        for c in which.tolist():
+            given = points[c], sums.totals[2 * c : 2 * c + 2]
+            sides = sums.pulls[2 * c : 2 * c + 2, :-1], given[1]
+            self.best.offer(c, points[c], self._margin(*given), self._evidence(*sides))
+        ratio = float(self.best.ratios.min())
+        self.report(Progress(self.rounds, ratio, self.overview.rows))
+        return sums
+
+    def _take(self, which: np.ndarray, sums: Sums, asked: np.ndarray) -> None:
+        """Know these sums of the present points."""
+        lines = np.concatenate([2 * which, 2 * which + 1])
+        self.pulls[lines], self.totals[lines] = sums.pulls[lines], sums.totals[lines]
+        for c in which.tolist():
+            self.curvatures[c] = sums.curvature[np.searchsorted(asked, c)]
+        w = self.weights[which, :-1]
+        losses = self.totals[2 * which, 1] + self.totals[2 * which + 1, 1]
+        self.values[which] = self.penalty * (w * w).sum(axis=1) + losses
+        self.stale[which] = False
+
+    def gradient(self, c: int) -> np.ndarray:
+        pull = self.pulls[2 * c] - self.pulls[2 * c + 1]
+        gradient = self.penalty * self.weights[c] - pull
+        gradient[-1] = -pull[-1]
+        return gradient
+
+    def move(self, stage: Stage, which: np.ndarray, directions: np.ndarray) -> bool:
+        if self.rounds >= self.most:
+            return False
+        sums = self._ask(which, directions)
+        lengths = np.tile(LENGTHS, (self.problems, 1))
+        values, slopes = self._along(directions, sums.along, lengths)
+        whole, lowest = values[which, -1], values[which].min(axis=1)
+        is_good = self.values[which] - whole >= GOOD * (self.values[which] - lowest)
+        good, bad = which[is_good], which[~is_good]
+        if bad.size:
+            best = self._lengths(bad, directions, slopes)
+            self.weights[bad] += best[bad, None] * directions[bad]
+            self.stale[bad] = True
+        self.weights[good] += directions[good]
+        self._take(good, sums, which)
+        return True
+
+    def _along(
+        self, steps: np.ndarray, losses: np.ndarray, lengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """2 lambda P at these lengths of steps, and half its derivatives."""
+        w, step = self.weights[:, :-1], steps[:, :-1]
+        ww, wd, dd = ((a * b).sum(axis=1)[:, None] for a, b in ((w, w), (w, step), (step, step)))
+        values = self.penalty * (ww + lengths * (2.0 * wd + lengths * dd)) + losses[..., 0]
+        return values, self.penalty * (wd + lengths * dd) + losses[..., 1]
+
+    def _lengths(self, which: np.ndarray, steps: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """The best lengths of steps, given slopes at `LENGTHS`.
+
+        Derivatives are piecewise linear and grow: between two lengths without a kink the line
+        through both has the root.
+        """
+        at = np.array([self.gradient(c) @ steps[c] for c in range(self.problems)])
+        lengths = np.tile(np.append(0.0, LENGTHS), (self.problems, 1))
+        slopes = np.column_stack([at, slopes])
+        best = np.zeros(self.problems)
+        for narrowing in range(NARROWINGS + 1):
+            between = np.zeros((self.problems, BETWEEN))
+            for c in which.tolist():
+                rises = np.flatnonzero(slopes[c] >= 0.0)
+                high = int(rises[0]) if rises.size else slopes.shape[1] - 1
+                ends = [max(high - 1, 0), high]
+                (a, b), (p, q) = lengths[c, ends], slopes[c, ends]
+                best[c] = a + (b - a) * p / (p - q) if p < 0.0 <= q else b
+                between[c] = np.linspace(a, b, BETWEEN)
+            if narrowing < NARROWINGS:
+                asked = self.job.ask(Along(self.about(which), self.weights, steps, between))
+                lengths, slopes = between, self._along(steps, asked, between)[1]
+        return best
+
+    def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
+        raise AssertionError("shards have no rounds of goals")
+
+    def is_hopeless(self, stage: Stage, c: int) -> bool:
+        return False
+
+    def refine(self, stage: Stage) -> bool:
+        return False
+
+    def solution(self, stage: Stage, steps: int) -> Solution:
+        return self.best.solution(self.rounds, stage.task.tol)
 
     # --------------------------------------------------------------------------------- certificates
-    def _margin(self, c: int, point: np.ndarray, sums: Sums) -> float:
+    def _margin(self, point: np.ndarray, totals: np.ndarray) -> float:
         overview = self.overview
         length = np.linalg.norm(point[:-1]) * overview.radius + abs(point[-1])
         return soft_margin(
             weights=point[:-1],
-            losses=float(sums.totals[2 * c : 2 * c + 2, 1].sum()),
+            losses=float(totals[:, 1].sum()),
             total_weight=overview.total_weight,
             error=(self.width + 16.0) * float(length),
             rows=overview.rows,
             penalty=self.penalty,
         )
 
-    def _evidence(self, c: int, sums: Sums) -> Evidence:
-        longest_own = np.sqrt(self.penalty / self.overview.least)
-        return evidence_of_slacks(
-            sums.pulls[2 * c : 2 * c + 2, :-1],
-            sums.totals[2 * c : 2 * c + 2],
-            intercept=self.intercept,
-            private=float(np.sqrt(self.penalty)),
-            hidden=self.penalty,
-            updates=16 + 2 * len(self.job.shards),
-            radius=float(np.hypot(self.overview.radius, longest_own)),
-        )
+    def _evidence(self, pulls: np.ndarray, totals: np.ndarray) -> Evidence:
+        radius = np.hypot(self.overview.radius, np.sqrt(self.penalty / self.overview.least))
+        updates, penalty = 16 + 2 * len(self.job.shards), self.penalty
+        given = self.intercept, penalty, penalty, updates, float(radius)
+        return Sides(pulls, totals, *given).evidence()
 
-    # ------------------------------------------------------------------------------------ the steps
-    def _moved(self, c: int, point: np.ndarray, sums: Sums) -> bool:
-        """Accept the step if it is good, else change it; returns whether it was accepted."""
-        if not self.steps[c].any():
-            losses = float(sums.totals[2 * c : 2 * c + 2, 1].sum())
-            self.weights[c] = point
-            self.values[c] = self.penalty * float(point[:-1] @ point[:-1]) + losses
-            return True
-        values, slopes, curvatures = self._along(c, sums)
-        before, whole, best = self.values[c], values[-1], int(np.argmin(values))
-        gain = max(GAIN, LEAST_GAIN * float(self.learner.tol))
-        self.idle[c] = 0 if values[best] < (1.0 - gain) * before else self.idle[c] + 1
-        if self.tried[c]:
-            is_good = whole < before and abs(slopes[-1]) <= GOOD * abs(self.slopes[c])
-        else:
-            is_good = before - whole >= GOOD * (before - values[best])
-        if is_good:
-            self.weights[c], self.values[c] = point, whole
-            return True
-        if self.tried[c] < MOST_TRIED and self._narrow(c, slopes, curvatures):
-            return False
-        if values[best] < before:
-            self.weights[c] += self.lengths[c, best] * self.steps[c]
-            self.values[c] = values[best]
-        self.steps[c] = 0.0  # and ask again there
-        return False
 
-    def _along(self, c: int, sums: Sums) -> np.ndarray:
-        """2 lambda P at the lengths of the step, and half its derivatives."""
-        (w, step), t = (each[c, :-1] for each in (self.weights, self.steps)), self.lengths[c]
-        ww, wd, dd = float(w @ w), float(w @ step), float(step @ step)
-        lengths = np.stack([ww + t * (2.0 * wd + t * dd), wd + t * dd, np.full_like(t, dd)])
-        return self.penalty * lengths + sums.along[c].T
+class MergedHessians:
+    """Newton steps by the Hessians of shards."""
 
-    def _narrow(self, c: int, slopes: np.ndarray, curvatures: np.ndarray) -> bool:
-        """Try the step at the length of least cost; returns False if there is none.
+    def __init__(self, oracle: ShardOracle) -> None:
+        self.oracle = oracle
 
-        The derivative is piecewise linear and increasing: a Newton step from one of the lengths
-        around its zero, if it stays between them, else bisection.
-        """
-        lengths, (low, high), guesses = self.lengths[c], self.brackets[c], []
-        with np.errstate(divide="ignore", invalid="ignore"):
-            roots = lengths - slopes / curvatures
-        falls, rises = np.flatnonzero(slopes < 0.0), np.flatnonzero(slopes >= 0.0)
-        if rises.size and lengths[k := rises[np.argmin(lengths[rises])]] < high:
-            high = lengths[k]
-            guesses.append(roots[k])
-        if falls.size and lengths[k := falls[np.argmax(lengths[falls])]] > low:
-            low = lengths[k]
-            guesses.append(roots[k])
-        if not (guesses and low < high < np.inf):
-            return False
-        guess = next((each for each in guesses if low < each < high), 0.5 * (low + high))
-        self.steps[c] *= guess
-        self.slopes[c] *= guess
-        self.lengths[c] = np.append(low + BETWEEN * (high - low), guess) / guess
-        self.brackets[c] = low / guess, high / guess
-        self.tried[c] += 1
-        return True
-
-    def _find_steps(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
-        solve_for = self._search if self.width > MOST_DIRECT else self._solve
-        solve_for(which, asked, sums)
-        self.lengths[which], self.brackets[which], self.tried[which] = SHORTER, (0.0, np.inf), 0
-        for c in which:
-            self.slopes[c] = self._gradient(c, sums) @ self.steps[c]
-
-    def _solve(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
-        size = self.width + 1
-        for c in which:
-            (n,) = np.flatnonzero(asked == c)
+    def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
+        oracle, size = self.oracle, self.oracle.width + 1
+        steps = np.zeros_like(oracle.weights)
+        for c in which.tolist():
             matrix = np.zeros((size, size))
-            matrix[np.triu_indices(size)] = sums.curvature[n]
+            matrix[np.triu_indices(size)] = oracle.curvatures[c]
             with one_thread():
-                factor = cholesky(system_of(matrix, self.penalty))
-                self.steps[c] = newton_step(
-                    *(matrix, factor, self._gradient(c, sums)),
-                    *(self.center, self.penalty, self.intercept),
-                )
+                factor = cholesky(system_of(matrix, stage.penalty))
+                given = matrix, factor, oracle.gradient(c), oracle.center, stage.penalty
+                steps[c] = newton_step(*given, oracle.intercept)
+        return steps
 
-    def _gradient(self, c: int, sums: Sums) -> np.ndarray:
-        own, rest = sums.pulls[2 * c : 2 * c + 2]
-        gradient = self.penalty * self.weights[c] - (own - rest)
-        gradient[-1] = rest[-1] - own[-1]
-        return gradient
 
-    def _search(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
-        """Conjugate gradients; each of their steps is a round."""
-        penalty, searches = self.penalty, {}
-        for c in which:
-            (n,) = np.flatnonzero(asked == c)
-            enough = enough_residual(float(self.learner.tol), penalty, self.weights[c])
-            searches[c] = ConjugateGradients(
-                self._gradient(c, sums), sums.curvature[n], penalty, enough
-            )
-        lines = np.zeros_like(self.weights)
+class MergedGradients:
+    """Newton steps by conjugate gradients, each of whose steps is a question."""
+
+    def __init__(self, oracle: ShardOracle) -> None:
+        self.oracle = oracle
+
+    def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
+        oracle, searches = self.oracle, {}
+        for c in which.tolist():
+            enough = enough_residual(stage.task.tol, stage.penalty, oracle.weights[c])
+            given = oracle.gradient(c), oracle.curvatures[c], stage.penalty, enough
+            searches[c] = ConjugateGradients(*given)
+        steps, lines = np.zeros_like(oracle.weights), np.zeros_like(oracle.weights)
         while going := [c for c, search in searches.items() if not search.is_over()]:
             for c in going:
                 lines[c] = searches[c].line
-            classes = self.overview.columns.classes.size
-            where = classes, self.first, np.array(going), self.weights
-            products = self.job.ask(Product(*where, lines, self.intercept))
+            question = Product(oracle.about(np.array(going)), oracle.weights, lines)
+            products = oracle.job.ask(question)
             for c in going:
                 searches[c].follow(products[c])
         for c, search in searches.items():
-            self.steps[c] = search.step
-            self.steps[c, -1] *= self.intercept
+            steps[c] = search.step
+            steps[c, -1] *= oracle.intercept
+        return steps
 
 
-def solved(
-    job: Job, problems: int, most: int, report: Report
-) -> tuple[Solution, BaseException | None]:
-    """The hyperplanes after at most ``most`` rounds, and Ctrl-C if it has stopped them."""
-    task = sample_task(job.overview, job.learner)
+def solved(job: Job, problems: int, most: int, report: Report) -> Solution:
+    """The hyperplanes after at most ``most`` rounds."""
+    learner, overview = job.learner, job.overview
+    (X, y, weight), task = overview.sample, task_of(learner)
+    codes = inputs.class_codes(y, overview.columns.classes)
     with one_thread():
-        start = solve(task, problems, lambda *_, **__: None).weights
-    size = task.width + 1
-    kept = size * (size + 1) // 2 if task.width <= MOST_DIRECT else size
+        sample = data_of(overview, learner, X, codes, weight)
+        start = solve(sample, task, problems, silent).weights
+    size, found = start.shape[1], []
+    kept = size * (size + 1) // 2 if size - 1 <= MOST_DIRECT else size
     at_once = max(1, MOST_KEPT // kept)
-    firsts = range(0, problems, at_once)
-    parts = [Rounds(job, start[first : first + at_once], first) for first in firsts]
-    interrupted: BaseException | None = None
-    try:
-        for part in parts:
-            part.run(most, report)
-    except KeyboardInterrupt as signal:
-        interrupted = signal
-    if any(part.best.ratios.min() < 0.0 for part in parts):  # not one round for each
-        assert interrupted is not None
-        raise interrupted
-    tol = float(job.learner.tol)
-    return Solution.joined([part.best.solution(part.rounds, tol) for part in parts]), interrupted
+    for first in range(0, problems, at_once):
+        part = slice(first, min(first + at_once, problems))
+        oracle = ShardOracle(job, part, most, report)
+        oracle.put(start[part])
+        found.append(newton(oracle, oracle.curvature, task._replace(max_iter=most - 1)))
+    return Solution.joined(found)

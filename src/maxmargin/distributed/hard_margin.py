@@ -13,13 +13,17 @@ import numpy as np
 
 from maxmargin.certificates import geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
-from maxmargin.core import newton_passes as passes
-from maxmargin.core.rows import Tail
-from maxmargin.distributed.distributed_newton import Best, Progress, Report, sample_task
+from maxmargin.distributed.distributed_newton import (
+    Asked,
+    Best,
+    Progress,
+    Report,
+    data_of,
+    task_of,
+)
 from maxmargin.distributed.survey import Job, stacked
 from maxmargin.models.blas_threads import one_thread
-from maxmargin.models.linear_model import as_rows
-from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
+from maxmargin.solvers.newton import NOTHING, Solution, silent, solve
 from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training import inputs
 
@@ -41,11 +45,10 @@ class Objections(NamedTuple):
 class Proposal(NamedTuple):
     """The question which rows violate hyperplanes."""
 
-    classes: int  # the number of classes
+    problems: Asked
     weights: np.ndarray  # for each problem, the intercept last
     goals: np.ndarray  # outputs that are sufficient
     most: int  # the number of rows that a shard sends of each class and problem
-    intercept: bool
 
     def answer(self, shard: Any) -> Objections:
         found = [self._answer(part) for part in shard.rows()]
@@ -54,13 +57,12 @@ class Proposal(NamedTuple):
         return self.merged(found)
 
     def _answer(self, part: Any) -> Objections:
-        rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
-        targets, count = inputs.as_targets(part.codes, self.classes), part.sample_weight.size
-        numbers, problems = np.arange(count), np.arange(self.goals.size)
-        outputs = np.empty((problems.size, count))
-        passes.signed_outputs(rows, numbers, targets, 0, problems, self.weights, outputs)
+        passes, problems = self.problems.passes(part), self.problems.which
+        numbers = np.arange(part.sample_weight.size)
+        outputs = np.empty((problems.size, numbers.size))
+        passes.signed_outputs(numbers, problems, self.weights, outputs)
         positive = np.empty(outputs.shape, bool)
-        passes.positive(numbers, targets, 0, problems, positive)
+        passes.positive(numbers, problems, positive)
         lowest, sent = np.full((problems.size, 2), np.inf), list[np.ndarray]()
         for c in problems:
             for side, own in enumerate((positive[c], ~positive[c])):
@@ -86,8 +88,9 @@ class Exchange:
     def __init__(self, job: Job, problems: int) -> None:
         self.job, self.learner, self.overview = job, job.learner, job.overview
         overview, columns = job.overview, job.overview.columns
-        self.problems, self.classes = problems, columns.classes.size
         self.width, self.intercept = columns.features.count, bool(job.learner.fit_intercept)
+        which = np.arange(problems)
+        self.problems = Asked(columns.classes.size, 0, which, self.intercept)
         self.X = overview.sample.X
         self.codes = inputs.class_codes(overview.sample.y, columns.classes)
         self.best = Best(problems, self.width)
@@ -99,14 +102,14 @@ class Exchange:
         overview, tol = self.overview, float(self.learner.tol)
         while self.rounds < most:
             found = self._solved()
-            bounds = np.array([each.bound() for each in found.evidence])
+            bounds = found.bounds
             norms = np.linalg.norm(found.weights[:, :-1], axis=1)
             goals = (1.0 - tol) * bounds * norms
-            proposal = Proposal(self.classes, found.weights, goals, self.most, self.intercept)
+            proposal = Proposal(self.problems, found.weights, goals, self.most)
             objections = self.job.ask(proposal)
             self.rounds += 1
             weights, margins = self._measured(found.weights, objections.lowest)
-            for c in range(self.problems):
+            for c in self.problems.which.tolist():
                 self.best.offer(c, weights[c], margins[c], found.evidence[c])
             report(Progress(self.rounds, float(self.best.ratios.min()), overview.rows))
             hopeless = bounds <= NOTHING * overview.radius
@@ -117,18 +120,15 @@ class Exchange:
             self.codes = np.concatenate([self.codes, objections.codes])
 
     def _solved(self) -> Solution:
-        task: Task = sample_task(self.overview, self.learner)._replace(
-            rows=as_rows(self.X, Tail(float(self.intercept), 0.0)),
-            targets=inputs.as_targets(self.codes, self.classes),
-            sample_weight=np.ones(self.codes.shape[0]),
-            tol=CLOSER * float(self.learner.tol),
-        )
+        ones, task = np.ones(self.codes.shape[0]), task_of(self.learner)
+        data = data_of(self.overview, self.learner, self.X, self.codes, ones)
+        task = task._replace(tol=CLOSER * task.tol)
         with one_thread():
-            return solve(task, self.problems, lambda *_, **__: None)
+            return solve(data, task, self.problems.which.size, silent)
 
     def _measured(self, weights: np.ndarray, lowest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights with the intercept half-way between the classes, and the margins of all rows."""
-        weights, shift = weights.copy(), np.zeros(self.problems)
+        weights, shift = weights.copy(), np.zeros(lowest.shape[0])
         lost = 4.0 * ROUNDING * np.abs(weights[:, -1])
         if self.intercept:
             shift = 0.5 * (lowest[:, 1] - lowest[:, 0])
@@ -141,16 +141,8 @@ class Exchange:
         return weights, geometric_margins(reached - lost, plain, self.width)
 
 
-def separated(
-    job: Job, problems: int, most: int, report: Report
-) -> tuple[Solution, BaseException | None]:
-    """The hyperplanes after at most ``most`` rounds, and Ctrl-C if it has stopped them."""
+def separated(job: Job, problems: int, most: int, report: Report) -> Solution:
+    """The hyperplanes after at most ``most`` rounds."""
     exchange = Exchange(job, problems)
-    interrupted: BaseException | None = None
-    try:
-        exchange.run(most, report)
-    except KeyboardInterrupt as signal:
-        interrupted = signal
-        if exchange.rounds == 0:
-            raise
-    return exchange.best.solution(exchange.rounds, float(job.learner.tol)), interrupted
+    exchange.run(most, report)
+    return exchange.best.solution(exchange.rounds, float(job.learner.tol))

@@ -125,38 +125,33 @@ def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
     learner.check_can_stream()
 
 
-def mixed(job: Job, rounds: int, report: Report) -> tuple[State, BaseException | None]:
-    """The state after so many rounds, and Ctrl-C if it has stopped them."""
+def mixed(job: Job, rounds: int, report: Report) -> State:
+    """The state after so many rounds."""
     learner, overview = job.learner, job.overview
     # The weights of rows include class weights.
     common, tol = clone(learner).set_params(class_weight=None), learner.tol
     measures = learner.soft_margin == 0.0
     state: Any = None
-    interrupted: BaseException | None = None
-    try:
-        for done in range(1, rounds + 1):
-            question = Pass(common, overview.columns.classes, overview.weighted)
-            after: Any = state_of(job.ask(question).learner)
-            settled = state is not None and after.model.updates() == state.model.updates()
-            converged = bool(settled and learner.settles)
-            state = after._replace(n_iter=done, converged=converged)
-            common = with_state(common, state)
-            ratio = 0.0
-            if measures and (tol is not None or converged or done == rounds):
-                lowest = job.ask(Margins(common))
-                state = state._replace(margins=lowest, measured=state.model.trials())
-                ratio = certified(state.model, lowest, np.inf, shown(state)).ratio
-                if tol is not None and ratio > 0.0 and ratio >= 1.0 - tol:
-                    state, converged = state._replace(converged=True), True
-            report(Progress(done, ratio, overview.rows))
-            if converged:
-                break
-    except KeyboardInterrupt as signal:
-        if state is None:
-            raise
-        interrupted = signal
+    for done in range(1, rounds + 1):
+        question = Pass(common, overview.columns.classes, overview.weighted)
+        after: Any = state_of(job.ask(question).learner)
+        settled = state is not None and after.model.updates() == state.model.updates()
+        converged = bool(settled and learner.settles)
+        state = after._replace(n_iter=done, converged=converged)
+        common = with_state(common, state)
+        ratio = 0.0
+        if measures and (tol is not None or converged or done == rounds):
+            lowest = job.ask(Margins(common))
+            state = state._replace(margins=lowest, measured=state.model.trials())
+            ratio = certified(state.model, lowest, np.inf, shown(state)).ratio
+            if tol is not None and ratio > 0.0 and ratio >= 1.0 - tol:
+                state, converged = state._replace(converged=True), True
+        report(Progress(done, ratio, overview.rows))
+        if converged:
+            break
     features: Features = overview.columns.features
     totals = None
     if learner.class_weight is not None:
         totals = np.append(overview.totals, overview.totals.sum())
-    return state._replace(features=features, totals=totals), interrupted
+    found: State = state._replace(features=features, totals=totals)
+    return found

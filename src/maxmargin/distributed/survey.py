@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.distributed.executor import Executor, Question
 from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
-from maxmargin.models.newton_solver import MOST_DIRECT
+from maxmargin.solvers.linear_oracle import MOST_DIRECT
 from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels, likely_classes, only_one_class
 from maxmargin.training.protocol import trainer_of

@@ -11,7 +11,7 @@ from maxmargin.evaluate.displays import (
 from maxmargin.evaluate.drift import Drift
 from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.evaluate.progressive_run import STEP, Progress, progressive
-from maxmargin.models.regularization_path import RegularizationPath
+from maxmargin.solvers.regularization_path import RegularizationPath
 
 __all__ = [
     "STEP",

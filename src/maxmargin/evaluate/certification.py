@@ -18,10 +18,10 @@ from maxmargin.algorithms.pumma import PUMMA
 from maxmargin.certificates import Certificate, geometric_margins, hinge_bounds
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.scalar_bounds import soft_margin_of_square
-from maxmargin.core import newton_passes
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import NO_TAIL, Tail
 from maxmargin.models.linear_model import as_rows
+from maxmargin.solvers import newton_passes
 from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training import inputs
 from maxmargin.training.protocol import trainer_of
@@ -234,9 +234,10 @@ def _objectives(
     squares = np.empty(count)
     newton_passes.squares(rows, numbers, squares)
     radius, margins = float(np.sqrt(squares.max())), np.empty(weights.shape[0])
-    out, first = np.empty((1, count)), np.zeros(1, np.int64)
+    out, only = np.empty((1, count)), np.zeros(1, np.int64)
     for c, w in enumerate(planes.coef):
-        newton_passes.signed_outputs(rows, numbers, targets, c, first, weights[c : c + 1], out)
+        chosen = newton_passes.Chosen(numbers, rows, targets, sample_weight, c)
+        newton_passes.signed_outputs(chosen, only, weights[c : c + 1], out)
         lacking = np.maximum(1.0 - out[0], 0.0)
         extent = float(np.linalg.norm(weights[c])) * radius + 1.0
         given: Any = {

@@ -19,7 +19,7 @@ from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.evaluate.certification import last_step, last_step_of_copy
 from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, end_of, replay
 from maxmargin.evaluate.progressive_run import STEP, Learner, Progress, progressive
-from maxmargin.models.regularization_path import RegularizationPath
+from maxmargin.solvers.regularization_path import RegularizationPath
 from maxmargin.training import inputs
 from maxmargin.training.protocol import trainer_of
 

@@ -16,13 +16,14 @@ _PARTS = {
     "models": """
         budget_model.BudgetModel budget_model.SharedStore budget_model.Store
         budget_policies.Projecting budget_model.SharedBudgetModel
-        budget_policies.Replacing expert_model.ExpertModel hyperplanes.Hyperplanes
+        budget_policies.Replacing expert_model.ExpertModel
         fourier_model.FourierModel joint_model.JointModel
         kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
-        regularization_path.RegularizationPath linear_model.DiagonalModel spec.ModelSpec
+        linear_model.DiagonalModel spec.ModelSpec
         vote_model.VoteModel
     """,
+    "solvers": "hyperplanes.Hyperplanes regularization_path.RegularizationPath",
     "spaces": """
         euclid.Euclid expert_space.ExpertColumns expert_space.ExpertSpace
         fourier_space.FourierExperts fourier_space.FourierSpace

@@ -3,11 +3,13 @@
 The slack t of a row is its goal minus its output ``y (w.x + b)``. Its loss is 0 for t <= 0, ``t^2``
 up to a limit L, and ``2 L t - L^2`` beyond (the limit is infinite for the squared hinge loss).
 Rows with a positive slack are *active*: they contribute to value and gradient, and those below the
-limit to the Hessian. ``numbers`` selects the rows, and slacks are in that order. Line c of all
-arrays belongs to the problem ``first + c`` of the targets; ``lines`` selects lines.
+limit to the Hessian. Line c of all arrays belongs to the problem ``first + c`` of the targets;
+``lines`` selects lines.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,36 +20,54 @@ from maxmargin.core.numba_backend import Compiled
 CLOSE, SAME = 1e-3, 1e-10
 
 
+class Chosen(NamedTuple):
+    """Some rows of some problems.
+
+    numbers : which rows; slacks are in that order
+    rows, targets, sample_weight : of all rows
+    first : the first of the problems
+    """
+
+    numbers: np.ndarray
+    rows: Any
+    targets: Any
+    sample_weight: np.ndarray
+    first: int
+
+
 @Compiled
-def signed_outputs(rows, numbers, targets, first, lines, weights, out):  # type: ignore[no-untyped-def]
+def signed_outputs(chosen, lines, weights, out):  # type: ignore[no-untyped-def]
     """``out[c, n] = y (w.x + b)`` for the n-th row."""
+    rows, numbers, targets = chosen.rows, chosen.numbers, chosen.targets
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         for c in lines:
-            out[c, n] = targets.sign(numbers[n], first + c) * rows.dot(numbers[n], weights, c)
+            sign = targets.sign(numbers[n], chosen.first + c)
+            out[c, n] = sign * rows.dot(numbers[n], weights, c)
 
 
 @Compiled
-def positive(numbers, targets, first, lines, out):  # type: ignore[no-untyped-def]
+def positive(chosen, lines, out):  # type: ignore[no-untyped-def]
     """``out[c, n]`` is true if the n-th row is positive."""
-    for n in range(numbers.size):
+    for n in range(chosen.numbers.size):
         for c in lines:
-            out[c, n] = targets.sign(numbers[n], first + c) > 0.0
+            out[c, n] = chosen.targets.sign(chosen.numbers[n], chosen.first + c) > 0.0
 
 
 @Compiled
-def pulls(rows, numbers, targets, first, lines, sample_weight, slack, limit, sums, totals):  # type: ignore[no-untyped-def]
+def pulls(chosen, lines, slack, limit, sums, totals):  # type: ignore[no-untyped-def]
     """Sum the active rows times their slacks up to the limit, separately for both classes.
 
     Lines 2c and 2c + 1 are for the positive and the negative rows: ``sums`` has the vectors, and
     ``totals`` the sums of slacks, losses and the number of rows.
     """
+    rows, numbers, sample_weight = chosen.rows, chosen.numbers, chosen.sample_weight
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
         for c in lines:
             if slack[c, n] > 0.0:
-                side = 2 * c if targets.sign(i, first + c) > 0.0 else 2 * c + 1
+                side = 2 * c if chosen.targets.sign(i, chosen.first + c) > 0.0 else 2 * c + 1
                 within = min(slack[c, n], limit)
                 mass = sample_weight[i] * within
                 totals[side, 0] += mass
@@ -57,33 +77,46 @@ def pulls(rows, numbers, targets, first, lines, sample_weight, slack, limit, sum
 
 
 @Compiled
-def along_steps(slack, change, sample_weight, numbers, lines, lengths, out):  # type: ignore[no-untyped-def]
-    """Add ``sum s left+^2`` and half its two derivatives by t, ``left = slack + (1 - t) change``.
+def along_steps(slack, change, chosen, lines, lengths, out):  # type: ignore[no-untyped-def]
+    """Add ``sum s left^2`` and half its two derivatives by t, ``left = slack - t change``.
 
-    ``change`` is what the whole step, t = 1, has taken off the slacks; t is one of the lengths.
+    ``change`` is what the whole step, t = 1, takes off the slacks; t is one of the lengths.
     """
     for c in lines:
-        for n in range(numbers.size):
-            s, by = sample_weight[numbers[n]], change[c, n]
+        for n in range(chosen.numbers.size):
+            s, by = chosen.sample_weight[chosen.numbers[n]], change[c, n]
             for k in range(lengths.shape[1]):
-                left = slack[c, n] + (1.0 - lengths[c, k]) * by
+                left = slack[c, n] - lengths[c, k] * by
                 if left > 0.0:
                     out[c, k, 0] += s * left * left
                     out[c, k, 1] -= s * left * by
                     out[c, k, 2] += s * by * by
 
 
+class Objective(NamedTuple):
+    """``penalty (slope t + curvature t^2 / 2)`` and half the losses of ``slack - t change``.
+
+    penalty, slope, curvature : of the squared length of the weights along a step
+    limit : slacks from which losses grow linearly
+    """
+
+    penalty: float
+    slope: Any
+    curvature: Any
+    limit: float
+
+
 @Compiled
-def best_step(slack, change, sample_weight, numbers, limit, penalty, slope, curvature):  # type: ignore[no-untyped-def]
-    """The t > 0 at which ``penalty (slope t + curvature t^2 / 2)`` and half the losses of
-    ``slack - t change`` are least together.
+def best_step(slack, change, sample_weight, numbers, along):  # type: ignore[no-untyped-def]
+    """The t > 0 at which the `Objective` along a step is least.
 
     Its derivative is piecewise linear and grows: Newton's method finds the root in finitely many
     steps, kept between two points of different sign.
     """
-    low, high, t = 0.0, np.inf, 1.0
+    low, high, t, limit = 0.0, np.inf, 1.0, along.limit
     for _ in range(60):
-        first, second = penalty * (slope + t * curvature), penalty * curvature
+        second = along.penalty * along.curvature
+        first = along.penalty * along.slope + t * second
         for n in range(slack.size):
             # Without branches, which would be mispredicted.
             left = slack[n] - t * change[n]
@@ -108,31 +141,23 @@ def best_step(slack, change, sample_weight, numbers, limit, penalty, slope, curv
 
 
 @Compiled
-def move(slack, change, t, limit, entered, left):  # type: ignore[no-untyped-def]
-    """``slack -= t change``; writes the places that entered and left the range from 0 to the limit.
-
-    Returns the number of both.
-    """
-    count_entered, count_left = 0, 0
+def move(slack, change, t, limit):  # type: ignore[no-untyped-def]
+    """``slack -= t change``; returns how many entered or left the range from 0 to the limit."""
+    count = 0
     for n in range(slack.size):
         was_inside = 0.0 < slack[n] < limit
         slack[n] -= t * change[n]
-        is_inside = 0.0 < slack[n] < limit
-        if is_inside and not was_inside:
-            entered[count_entered] = n
-            count_entered += 1
-        if was_inside and not is_inside:
-            left[count_left] = n
-            count_left += 1
-    return count_entered, count_left
+        count += was_inside != (0.0 < slack[n] < limit)
+    return count
 
 
 @Compiled
-def scatter(rows, numbers, sample_weight, sign, columns, values, hessian):  # type: ignore[no-untyped-def]
+def scatter(rows, numbers, sample_weight, sign, row, hessian):  # type: ignore[no-untyped-def]
     """Add ``sign * sample_weight * x x'`` of each row to the upper triangle.
 
-    The columns of rows are in order; ``columns`` and ``values`` are buffers for one row.
+    The columns of rows are in order; ``row`` has buffers for the columns and values of one.
     """
+    columns, values = row
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
@@ -146,11 +171,12 @@ def scatter(rows, numbers, sample_weight, sign, columns, values, hessian):  # ty
 
 
 @Compiled
-def leverages(rows, numbers, sample_weight, columns, values, inverse, out):  # type: ignore[no-untyped-def]
+def leverages(rows, numbers, sample_weight, row, inverse, out):  # type: ignore[no-untyped-def]
     """Put ``sample_weight x' inverse x`` of the n-th row into ``out[n]``.
 
     Of the inverse, which is symmetric, the upper triangle is read; otherwise as in `scatter`.
     """
+    columns, values = row
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
@@ -231,19 +257,20 @@ def squares(rows, numbers, out):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def ascend(rows, numbers, targets, first, lines, sample_weight, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
+def ascend(chosen, lines, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
     """One pass of coordinate ascent on the dual, which optimises one coefficient after the other.
 
     The intercept is the weight of an ordinary coordinate here. ``xx[i]`` and ``coefs[c, i]`` are
     the squares and the coefficients of all rows.
     """
+    rows, numbers = chosen.rows, chosen.numbers
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
-        own = penalty / sample_weight[i]
+        own = penalty / chosen.sample_weight[i]
         whole = xx[i] + own
         for c in lines:
-            y, before = targets.sign(i, first + c), coefs[c, i]
+            y, before = chosen.targets.sign(i, chosen.first + c), coefs[c, i]
             lacking = 1.0 - y * rows.dot(i, weights, c) - own * before
             after = max(before + lacking / whole, 0.0)
             if after != before:
@@ -251,15 +278,31 @@ def ascend(rows, numbers, targets, first, lines, sample_weight, penalty, xx, coe
                 coefs[c, i] = after
 
 
+class DualSystem(NamedTuple):
+    """Signs and goals of rows, lambda over their sample weight, and the square of the coordinate
+    that stands for the intercept.
+    """
+
+    signs: np.ndarray
+    goals: np.ndarray
+    own: np.ndarray
+    intercept: float
+
+
 @Compiled
-def ascend_by_matrix(matrix, signs, goals, own, intercept, passes, coefs, outputs):  # type: ignore[no-untyped-def]
+def ascend_by_matrix(matrix, system, passes, coefs, outputs):  # type: ignore[no-untyped-def]
     """`ascend` for rows with a given kernel matrix; changes the coefficients and their outputs.
 
-    Coefficients must not be negative. The intercept moves by ``intercept`` times the change of
-    ``sum of y coefs``; that is taken into account, but not added to the outputs. ``own`` is lambda
-    over the sample weight.
+    Coefficients must not be negative. The intercept moves by ``system.intercept`` times the change
+    of ``sum of y coefs``; that is taken into account, but not added to the outputs.
     """
-    bias = 0.0
+    signs, goals, own, intercept, bias = (
+        system.signs,
+        system.goals,
+        system.own,
+        system.intercept,
+        0.0,
+    )
     for _ in range(passes):
         for i in range(signs.size):
             y, before = signs[i], coefs[i]

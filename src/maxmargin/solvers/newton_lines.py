@@ -19,7 +19,7 @@ COLUMNS = 2048
 PIECE = 512
 
 
-class Lines:
+class NewtonLines:
     """Lines of the kernel matrix of some rows, as many as memory is there for.
 
     Parameters

@@ -8,17 +8,18 @@ features (or a kernel) and many rows, fits without each of some folds of the row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.models.blas_threads import one_thread
-from maxmargin.models.hessian import BLOCK
-from maxmargin.models.kernel_newton import KernelNewton, KernelSolution, KernelTask
-from maxmargin.models.leave_one_out import chosen_places
-from maxmargin.models.newton_solver import Newton, Solution, Task
+from maxmargin.solvers.hessian import BLOCK
+from maxmargin.solvers.kernel_oracle import KernelRows
+from maxmargin.solvers.leave_one_out import chosen_places
+from maxmargin.solvers.linear_oracle import LinearRows
+from maxmargin.solvers.newton import Advance, Solution, Task, approach, finish, newton
 
 # How many lambdas, so many of them to a factor of 10.
 LAMBDAS, PER_DECADE = 13, 2
@@ -26,9 +27,7 @@ LAMBDAS, PER_DECADE = 13, 2
 MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
 FOLDS = 5
 BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
-Advance = Callable[..., None]
-AnyTask = Task | KernelTask
-AnyNewton = Newton | KernelNewton
+Rows = LinearRows | KernelRows
 
 
 class LeftOut(NamedTuple):
@@ -44,6 +43,36 @@ class LeftOut(NamedTuple):
     rows: np.ndarray
     margins: np.ndarray
     method: str
+
+
+class Posed(NamedTuple):
+    """So many problems, to be solved.
+
+    ``one_class``: is each row positive in exactly one of them?
+    """
+
+    data: Rows
+    task: Task
+    number: int
+    one_class: bool = False
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The rows that count."""
+        return np.flatnonzero(self.data.sample_weight > 0.0)
+
+    @property
+    def parts(self) -> list[slice]:
+        return self.data.parts(self.number)
+
+    @property
+    def method(self) -> str:
+        """How rows are left out: `BY_FACTORS` wherever the solver has some."""
+        has_factors = self.data.oracle(self.task, slice(0, 1)).has_factors
+        return BY_FACTORS if has_factors else BY_FOLDS
+
+    def with_penalty(self, penalty: float) -> Posed:
+        return self._replace(task=self.task._replace(penalty=float(penalty)))
 
 
 class RegularizationPath(NamedTuple):
@@ -108,51 +137,51 @@ class RegularizationPath(NamedTuple):
             return np.nan_to_num(self.margins / self.bounds).min(axis=1)
 
 
-def usual_lambdas(task: AnyTask) -> np.ndarray:
+def usual_lambdas(data: Rows) -> np.ndarray:
     """A grid about the mean squared distance of rows from their mean, times their mean weight.
 
     In powers of the root of 10, so that similar rows have the same lambdas.
     """
-    there = np.flatnonzero(task.sample_weight > 0.0)
+    there = np.flatnonzero(data.sample_weight > 0.0)
     some = there[:: max(1, there.size // BLOCK)][:BLOCK]
-    middle = np.round(PER_DECADE * np.log10(task.spread(some)))
+    middle = np.round(PER_DECADE * np.log10(data.spread(some)))
     steps = np.arange(LAMBDAS) - LAMBDAS // 2
-    return np.asarray(10.0 ** ((middle + steps) / PER_DECADE) * task.sample_weight[there].mean())
+    return np.asarray(10.0 ** ((middle + steps) / PER_DECADE) * data.sample_weight[there].mean())
 
 
 def follow_path(
-    task: AnyTask,
-    problems: int,
+    problems: Posed,
     lambdas: np.ndarray,
     advance: Advance,
     *,
-    one_class: bool,
     keep_weights: bool = False,
     patience: int | None = None,
 ) -> RegularizationPath:
-    """The path of so many problems, from the largest lambda to the smallest.
+    """The path of some problems, from the largest lambda to the smallest.
 
-    ``one_class``: is each row positive in exactly one problem? With ``patience`` it ends after so
-    many lambdas whose loss is above the lowest, if all problems are solved together.
+    With ``patience`` it ends after so many lambdas whose loss is above the lowest, if all problems
+    are solved together.
     """
-    parts, method = task.parts(problems), method_for(task)
-    tally = _Tally(task, problems, lambdas.size, one_class)
-    margins, bounds = np.full((2, lambdas.size, problems), np.nan)
+    parts, method, count = problems.parts, problems.method, problems.number
+    tally = _Tally(problems, lambdas.size)
+    margins, bounds = np.full((2, lambdas.size, count), np.nan)
     weights: np.ndarray | None = None
-    with one_thread() if task.is_small else nullcontext():
+    with one_thread() if problems.data.is_small else nullcontext():
         for part in parts:
             waited, lowest = 0, np.inf
-            for k, newton, found in _along(task, part, lambdas, advance):
-                margins[k, part], bounds[k, part] = found.margins, newton.bounds
+            for k, place in _along(problems, part, lambdas, advance):
+                found = place.found
+                margins[k, part], bounds[k, part] = found.margins, found.bounds
                 if keep_weights:
                     if weights is None:
-                        weights = np.zeros((lambdas.size, problems, found.weights.shape[1]))
+                        weights = np.zeros((lambdas.size, count, found.weights.shape[1]))
                     weights[k, part] = found.weights
                 if method == BY_FACTORS:
-                    tally.add_sample(k, part, newton)
+                    tally.add_sample(k, part, place)
                 else:
+                    here = problems.with_penalty(lambdas[k])
                     for fold in tally.folds:
-                        tally.add_fold(k, part, fold, _by_others(newton.task, part, fold, advance))
+                        tally.add_fold(k, part, fold, _by_others(here, part, fold, advance))
                 waited = 0 if tally.loss[k] < lowest else waited + 1
                 lowest = min(lowest, tally.loss[k])
                 if len(parts) == 1 and waited == patience:
@@ -171,31 +200,36 @@ def follow_path(
     )
 
 
-def outputs_left_out(task: AnyTask, weights: np.ndarray, advance: Advance) -> LeftOut:
-    """Of a task with these solutions, one line for each problem."""
-    problems, method = weights.shape[0], method_for(task)
-    numbers = np.flatnonzero(task.sample_weight > 0.0)
+def outputs_left_out(problems: Posed, weights: np.ndarray, advance: Advance) -> LeftOut:
+    """Of problems with these solutions, one line for each."""
+    numbers, method = problems.numbers, problems.method
     places, folds = chosen_places(numbers.size, MOST_SCORED), []
     if method == BY_FOLDS:
-        folds = _folds(task, problems, MOST_SCORED)
+        folds = _folds(problems, MOST_SCORED)
         places = np.concatenate(folds)
-    margins = np.empty((problems, places.size))
-    with one_thread() if task.is_small else nullcontext():
-        for part in task.parts(problems):
+    margins = np.empty((problems.number, places.size))
+    with one_thread() if problems.data.is_small else nullcontext():
+        for part in problems.parts:
             if method == BY_FACTORS:
-                newton = task.newton(part)
-                newton.start(weights[part])
-                newton.finish(advance)
-                margins[part], _ = newton.left_out(places)
+                oracle = problems.data.oracle(problems.task, part)
+                start = approach(oracle, oracle.curvature, problems.task, weights[part])
+                finish(oracle, *start, advance)
+                curvature, stage = start
+                left_out: Any = oracle.left_out
+                margins[part], _ = left_out(stage, curvature, places)
             else:
-                found = [_by_others(task, part, fold, advance) for fold in folds]
+                found = [_by_others(problems, part, fold, advance) for fold in folds]
                 margins[part] = np.concatenate(found, axis=1)
     return LeftOut(numbers[places], margins, method)
 
 
-def method_for(task: AnyTask) -> str:
-    """How rows are left out: `BY_FACTORS` wherever the solver has some."""
-    return BY_FACTORS if task.newton(slice(0, 1)).has_factors else BY_FOLDS
+class _Place(NamedTuple):
+    """Where the path is: the solution, and what `left_out` of its oracle needs."""
+
+    found: Solution
+    oracle: Any
+    curvature: Any
+    stage: Any
 
 
 class _Tally:
@@ -212,27 +246,27 @@ class _Tally:
     loss : the mean over rows, of the sum over problems
     """
 
-    def __init__(self, task: AnyTask, problems: int, lambdas: int, one_class: bool) -> None:
-        self.task, self.problems, self.one_class = task, problems, one_class
-        self.numbers, self.folds = np.flatnonzero(task.sample_weight > 0.0), []
-        if method_for(task) == BY_FOLDS:
-            self.folds = _folds(task, problems, MOST_LEFT_OUT)
+    def __init__(self, problems: Posed, lambdas: int) -> None:
+        self.problems, self.numbers, self.folds = problems, problems.numbers, []
+        if problems.method == BY_FOLDS:
+            self.folds = _folds(problems, MOST_LEFT_OUT)
             self.places = np.sort(np.concatenate(self.folds))
         else:
             self.places = chosen_places(self.numbers.size, MOST_LEFT_OUT)
-        self.weight = task.sample_weight[self.numbers]
+        self.weight = problems.data.sample_weight[self.numbers]
         self.total, self.left_out = self.weight.sum(), self.weight[self.places].sum()
         self.loss, self.wrong = np.zeros((2, lambdas))
         # Of rows of one class, the outputs of that class, and the highest of the others.
-        self.own, self.other = np.full((2, lambdas, self.places.size * one_class), -np.inf)
+        size = self.places.size * problems.one_class
+        self.own, self.other = np.full((2, lambdas, size), -np.inf)
 
-    def add_sample(self, k: int, part: slice, newton: AnyNewton) -> None:
+    def add_sample(self, k: int, part: slice, place: _Place) -> None:
         """By the k-th lambda, for some problems."""
-        margins, losses = newton.left_out(self.places)
+        margins, losses = place.oracle.left_out(place.stage, place.curvature, self.places)
         of_all, of_some = losses.sum(axis=0)
         self.loss[k] += (of_all - of_some * self.total / self.left_out) / self.total
-        if not self.one_class:
-            wrong = self.weight * newton.mistakes()
+        if not self.problems.one_class:
+            wrong = self.weight * place.oracle.mistakes()
             self.wrong[k] += wrong.sum() / self.total - wrong[self.places].sum() / self.left_out
         self.add_fold(k, part, self.places, margins)
 
@@ -240,10 +274,10 @@ class _Tally:
         """By the k-th lambda, for some problems, the ``margins`` of rows that were left out."""
         weight = self.weight[fold] / self.left_out
         self.loss[k] += (np.maximum(1.0 - margins, 0.0) ** 2).sum(axis=0) @ weight
-        if not self.one_class:
+        if not self.problems.one_class:
             self.wrong[k] += (margins <= 0.0).sum(axis=0) @ weight
             return
-        positive = self.task.positive(self.numbers[fold], part)
+        positive = self.problems.data.positive(self.numbers[fold], part)
         here = k, np.searchsorted(self.places, fold)
         own = np.where(positive, margins, -np.inf).max(axis=0)
         other = np.where(positive, -np.inf, -margins).max(axis=0)
@@ -252,38 +286,41 @@ class _Tally:
 
     def error(self) -> np.ndarray:
         """The share of rows that are classified wrongly."""
-        if not self.one_class:
-            return self.wrong / self.problems
+        if not self.problems.one_class:
+            return self.wrong / self.problems.number
         return (self.own <= self.other) @ self.weight[self.places] / self.left_out
 
 
 def _along(
-    task: AnyTask, part: slice, lambdas: np.ndarray, advance: Advance
-) -> Iterator[tuple[int, AnyNewton, Solution | KernelSolution]]:
-    """Solutions for all lambdas with their places, from the largest on.
+    problems: Posed, part: slice, lambdas: np.ndarray, advance: Advance
+) -> Iterator[tuple[int, _Place]]:
+    """Solutions for all lambdas with their numbers, from the largest on.
 
     Each starts from the one before, but where steps are found by conjugate gradients: there dual
     ascent from the beginning is faster.
     """
-    newton: AnyNewton | None = None
+    oracle: Any = None
+    curvature: Any = None
+    stage: Any = None
     for k in np.argsort(lambdas)[::-1]:
-        if newton is not None and newton.has_factors:
-            newton.go_on_with(float(lambdas[k]))
+        task = problems.with_penalty(lambdas[k]).task
+        if oracle is not None and oracle.has_factors:
+            stage = stage._replace(task=task, penalty=task.penalty)
         else:
-            newton = task._replace(penalty=float(lambdas[k])).newton(part)
-            newton.start()
-        yield int(k), newton, newton.finish(advance)
+            oracle = problems.data.oracle(task, part)
+            curvature, stage = approach(oracle, oracle.curvature, task)
+        yield int(k), _Place(finish(oracle, curvature, stage, advance), oracle, curvature, stage)
 
 
-def _folds(task: AnyTask, problems: int, enough: int) -> list[np.ndarray]:
+def _folds(problems: Posed, enough: int) -> list[np.ndarray]:
     """Folds of the rows that count, by their places; as many as have ``enough`` rows, or all.
 
     Of each class, each has as many, but for one; the same ones each time.
     """
-    numbers = np.flatnonzero(task.sample_weight > 0.0)
+    numbers = problems.numbers
     kinds = np.zeros(numbers.size)
-    for c in range(problems):
-        kinds += (c + 1.0) * task.positive(numbers, slice(c, c + 1))[0]
+    for c in range(problems.number):
+        kinds += (c + 1.0) * problems.data.positive(numbers, slice(c, c + 1))[0]
     drawn = np.random.default_rng(0).random(numbers.size)
     fold_of = np.empty(numbers.size, int)
     fold_of[np.lexsort((drawn, kinds))] = np.arange(numbers.size) % FOLDS
@@ -291,10 +328,11 @@ def _folds(task: AnyTask, problems: int, enough: int) -> list[np.ndarray]:
     return [np.flatnonzero(fold_of == k) for k in range(count)]
 
 
-def _by_others(task: AnyTask, part: slice, fold: np.ndarray, advance: Advance) -> np.ndarray:
+def _by_others(problems: Posed, part: slice, fold: np.ndarray, advance: Advance) -> np.ndarray:
     """``y f(x)`` of the rows of a fold, by weights found without them."""
-    held, weight = np.flatnonzero(task.sample_weight > 0.0)[fold], task.sample_weight.copy()
+    held, weight = problems.numbers[fold], problems.data.sample_weight.copy()
     weight[held] = 0.0
-    newton = task._replace(sample_weight=weight).newton(part)
-    newton.run(advance)
-    return newton.signed_outputs(held)
+    oracle = problems.data.weighed(weight).oracle(problems.task, part)
+    newton(oracle, oracle.curvature, problems.task, advance)
+    found: np.ndarray = oracle.signed_outputs(held)
+    return found

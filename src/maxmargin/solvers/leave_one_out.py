@@ -26,8 +26,8 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotri, dpotrs, dtrtri
 
-from maxmargin.core import newton_passes
-from maxmargin.models.hessian import BLOCK
+from maxmargin.solvers import newton_passes
+from maxmargin.solvers.hessian import BLOCK, row_buffers
 
 # Rounding leaves nothing of a smaller 1 - h.
 LEAST_REMAINDER = 1e-12
@@ -62,10 +62,9 @@ def scattered_remainders(
 ) -> np.ndarray:
     """``1 - h`` of the chosen rows, which have few entries each, by the inverse of A."""
     inverse, _ = dpotri(factor, lower=1)
-    leverages, size = np.empty(chosen.size), factor.shape[0]
-    buffers = np.empty(size, np.uint64), np.empty(size)
+    leverages, row = np.empty(chosen.size), row_buffers(factor.shape[0])
     # LAPACK takes columns for lines: its lower triangle is our upper one.
-    newton_passes.leverages(rows, chosen, sample_weight, *buffers, inverse.T, leverages)
+    newton_passes.leverages(rows, chosen, sample_weight, row, inverse.T, leverages)
     return _remainders(leverages)
 
 

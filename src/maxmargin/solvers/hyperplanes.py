@@ -12,7 +12,7 @@ from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.array_fields import Array, new_arrays
 from maxmargin.kernels.points import library_of
 from maxmargin.models.model_formulas import Planes
-from maxmargin.models.newton_solver import Solution
+from maxmargin.solvers.newton import Solution
 
 
 class Hyperplanes:
@@ -26,7 +26,7 @@ class Hyperplanes:
     masses, hidden : sums of their coefficients, and of squares in private coordinates
     grounds : for each problem: whether it has an intercept, the private coordinate of a row, the
         number of rows in the sums, and the largest norm of a row
-    proved : the bounds, if they do not follow from the sums, as with the hinge loss
+    proved : the bounds, which do not follow from sums with the hinge loss
     """
 
     weights: Annotated[np.ndarray, Array("problems", "features")]
@@ -35,14 +35,13 @@ class Hyperplanes:
     masses: Annotated[np.ndarray, Array("problems", 2)]
     hidden: Annotated[np.ndarray, Array("problems", 2)]
     grounds: Annotated[np.ndarray, Array("problems", 4)]
-    proved: Annotated[np.ndarray | None, Array("problems", optional=True)]
+    proved: Annotated[np.ndarray, Array("problems")]
 
     unsettled = False
     has_supports = False
 
     def __init__(self, problems: int, width: int) -> None:
         vars(self).update(new_arrays(Hyperplanes, {"problems": problems, "features": width}))
-        self.proved = None
 
     @classmethod
     def of(cls, found: Solution) -> Hyperplanes:
@@ -89,9 +88,7 @@ class Hyperplanes:
 
     def bounds(self) -> np.ndarray:
         """Upper bounds on the best margins."""
-        if self.proved is not None:
-            return self.proved
-        return np.array([each.bound() for each in self.evidence(self.width())])
+        return self.proved
 
     def evidence(self, features: int) -> list[Evidence]:
         if not self.grounds.any():

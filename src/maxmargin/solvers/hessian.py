@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from maxmargin.core import newton_passes
+from maxmargin.solvers import newton_passes
 
 # Rows that are gathered at a time.
 BLOCK = 512
@@ -34,6 +34,11 @@ def gathered(
     block = np.empty((chosen.size, center.size))
     newton_passes.gather(rows, chosen, sample_weight, center, block)
     return block
+
+
+def row_buffers(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Buffers for the columns and values of a row."""
+    return np.empty(size, np.uint64), np.empty(size)
 
 
 class Gathering:

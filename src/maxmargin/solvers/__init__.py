@@ -1,0 +1,1 @@
+"""Exact solutions: one Newton driver, and the oracles and curvatures of its problems."""

@@ -1,0 +1,386 @@
+"""Rows as they are, whose weights are those of their features."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.certificates import hinge_bounds
+from maxmargin.certificates.evidence import mixture_length
+from maxmargin.solvers import newton_passes
+from maxmargin.solvers.hessian import BLOCK, gathered, is_gathered
+from maxmargin.solvers.linear_certificates import certified, evidence_of
+from maxmargin.solvers.linear_curvature import Gradients, Grams, Hessians
+from maxmargin.solvers.newton import FIRST_MU, NOTHING, SMALL, Curvature, Solution, Stage, Task
+from maxmargin.solvers.newton_passes import Chosen, Objective
+
+# With more features than that no matrix of their products is made.
+MOST_DIRECT = 1500
+# With so many rows at most, and so many multiplications, a matrix of their products is made.
+MOST_ROWS, MOST_PRODUCTS = 1500, 2**32
+# Each sample of rows has so many times as many as the one before, ...
+SAMPLE = 8
+# ... the first one at least so many rows, and so many for each feature.
+LEAST_SAMPLE, LEAST_PER_FEATURE = 1000, 4
+# Matrices up to this size are multiplied and factorised by one thread. Threads of BLAS wait for
+# each other: beside other work on the same cores two of them took 3 to 1000 times as long as one.
+ONE_THREAD = 512
+# Slacks of more rows and problems are not kept at a time, nor are more elements of Hessians.
+MOST_KEPT = 2**24
+
+
+class HostPasses(NamedTuple):
+    """Passes over rows of this machine, for the problems from ``first`` on."""
+
+    rows: Any
+    targets: Any
+    sample_weight: np.ndarray
+    first: int = 0
+
+    def chosen(self, numbers: np.ndarray) -> Chosen:
+        return Chosen(numbers, *self)
+
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Any:
+        return np.empty(shape, dtype)
+
+    def signed_outputs(self, numbers: Any, lines: Any, weights: np.ndarray, out: Any) -> None:
+        newton_passes.signed_outputs(self.chosen(numbers), lines, weights, out)
+
+    def positive(self, numbers: Any, lines: Any, out: Any) -> None:
+        newton_passes.positive(self.chosen(numbers), lines, out)
+
+    def pulls(
+        self, numbers: Any, lines: Any, slack: Any, limit: float, out: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        newton_passes.pulls(self.chosen(numbers), lines, slack, limit, *out)
+
+    def best_step(self, numbers: Any, slack: Any, change: Any, along: Objective) -> float:
+        return float(newton_passes.best_step(slack, change, self.sample_weight, numbers, along))
+
+    def move(self, slack: Any, change: Any, t: float, limit: float) -> int:
+        return int(newton_passes.move(slack, change, t, limit))
+
+    def losses(self, numbers: Any, slack: Any, goals: Any) -> float:
+        """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``, given slacks of these goals."""
+        return float(self.sample_weight[numbers] @ np.maximum(slack - (goals - 1.0), 0.0))
+
+    def lowest(self, outputs: Any) -> float:
+        return float(outputs.min())
+
+    def spread(self, numbers: np.ndarray, width: int) -> float:
+        """The sum of the variances of the features in these rows."""
+        ones, origin = np.ones(self.sample_weight.size), np.zeros(width + 1)
+        return float(gathered(self.rows, numbers, ones, origin).var(axis=0).sum())
+
+
+class LinearRows(NamedTuple):
+    """The rows of a fit.
+
+    passes : over the rows; these have a last coordinate of 1 if there is an intercept, else of 0
+    sample_weight : what each row counts; those that count nothing are left out
+    width : the number of features
+    filled : how many features of a row are stored, on average
+    intercept : is there one?
+    radius : the largest norm of a row, without that coordinate
+    """
+
+    passes: Any
+    sample_weight: np.ndarray
+    width: int
+    filled: float
+    intercept: bool
+    radius: float
+
+    @property
+    def is_small(self) -> bool:
+        """Is one thread of BLAS as good as more?"""
+        return min(self.width, self.sample_weight.size) <= ONE_THREAD
+
+    @property
+    def is_here(self) -> bool:
+        """Are the rows on this machine, and not on a device?"""
+        return isinstance(self.passes, HostPasses)
+
+    def weighed(self, sample_weight: np.ndarray) -> LinearRows:
+        """The same rows with other weights."""
+        passes = self.passes._replace(sample_weight=sample_weight)
+        return self._replace(passes=passes, sample_weight=sample_weight)
+
+    def parts(self, problems: int) -> list[slice]:
+        """Which of so many problems are solved together."""
+        kept = (self.width + 1) ** 2 if self.width <= MOST_DIRECT else self.width
+        size = max(1, MOST_KEPT // max(self.sample_weight.size, kept))
+        return [slice(k, min(k + size, problems)) for k in range(0, problems, size)]
+
+    def oracle(self, task: Task, part: slice) -> LinearOracle:
+        """The oracle of these problems."""
+        passes = self.passes._replace(first=part.start)
+        return LinearOracle(self._replace(passes=passes), part.stop - part.start)
+
+    def positive(self, numbers: np.ndarray, part: slice) -> np.ndarray:
+        """Are these rows positive ones? One line for each of the problems."""
+        lines = np.arange(part.stop - part.start)
+        out = np.empty((lines.size, numbers.size), dtype=bool)
+        self.passes._replace(first=part.start).positive(numbers, lines, out)
+        return out
+
+    def spread(self, numbers: np.ndarray) -> float:
+        """The mean squared distance of rows from their mean; of wide rows, their mean square."""
+        if self.width <= MOST_DIRECT:
+            found = self.passes.spread(numbers, self.width)
+        else:
+            squares = np.empty(self.sample_weight.size)
+            newton_passes.squares(self.passes.rows, numbers, squares)
+            found = float(squares[numbers].mean()) - self.intercept
+        return max(found, 1e-14 * self.radius**2, 1e-300)
+
+
+class LinearOracle:
+    """A point of some problems, which share their passes over the rows.
+
+    Attributes
+    ----------
+    everything : the rows that count
+    weights : one line for each problem, the intercept last
+    numbers, slack : the rows of the present sample, and their slacks
+    signs : which of them are positive, once the lowest outputs are looked at
+    goals : what outputs should reach, one number or one for each slack
+    sums, totals : the active rows times their slacks, see `newton_passes.pulls`
+    stale : problems whose sums are not those of the present slacks
+    units : the penalty when the sums of each problem were made
+    travel : how far weights and intercept have come in all, which bounds the rounding of slacks
+    """
+
+    sample_steps, sample_ratio = 10, 0.5
+
+    def __init__(self, data: LinearRows, problems: int) -> None:
+        self.data, self.passes, self.problems = data, data.passes, problems
+        self.all: Any = np.arange(problems)
+        kind = np.int32 if data.sample_weight.size < 2**31 else np.int64
+        self.everything = np.flatnonzero(data.sample_weight > 0.0).astype(kind)
+        size = data.width + 1
+        self.weights, self.travel = np.zeros((problems, size)), np.zeros((problems, 2))
+        self.sums, self.totals = np.zeros((2 * problems, size)), np.zeros((2 * problems, 3))
+        self.stale, self.units = np.ones(problems, bool), np.ones(problems)
+        self.goals: Any = 1.0
+        self.is_small = data.sample_weight.size * size <= SMALL and data.width <= MOST_DIRECT
+        self.center: np.ndarray | None = None
+
+    # --------------------------------------------------------------------------- kinds of problems
+    @property
+    def is_direct(self) -> bool:
+        """Are there few enough features for a Hessian?"""
+        return self.data.width <= MOST_DIRECT or not self.data.is_here
+
+    @property
+    def is_few(self) -> bool:
+        """Are there few enough rows for their products?"""
+        count = self.everything.size
+        return count <= MOST_ROWS and count**2 * self.data.filled <= MOST_PRODUCTS
+
+    @property
+    def has_factors(self) -> bool:
+        """Are systems solved by factors, which `left_out` needs?"""
+        return self.is_direct or self.is_few
+
+    def curvature(self, oracle: LinearOracle, stage: Stage) -> Curvature:
+        """What finds steps."""
+        if not self.data.is_here:
+            return self.passes.curvature(self, stage)  # type: ignore[no-any-return]
+        return (Hessians if self.is_direct else Grams if self.is_few else Gradients)(self, stage)
+
+    def samples(self, task: Task) -> list[np.ndarray]:
+        """Growing samples of the rows, each in the next, the same for the same rows."""
+        rows, least = self.everything, max(LEAST_SAMPLE, LEAST_PER_FEATURE * self.data.width)
+        if rows.size < SAMPLE * least or not self.is_direct:
+            return []
+        drawn = np.frombuffer(np.random.default_rng(0).bytes(2 * rows.size), np.uint16)
+        samples: list[np.ndarray] = []
+        for level in (1, 2, 3):
+            chosen = np.flatnonzero(drawn < 2**16 // SAMPLE**level)
+            rows, drawn = rows[chosen], drawn[chosen]
+            if rows.size >= least:
+                samples.insert(0, rows)
+        return samples
+
+    def first_penalty(self, task: Task, known: bool) -> float:
+        some = self.everything[:: max(1, self.everything.size // BLOCK)][:BLOCK]
+        data = self.data
+        if task.is_hard:
+            is_wide = data.width > MOST_DIRECT
+            return 0.01 * (max(data.radius**2, 1e-300) if is_wide else data.spread(some))
+        if not task.is_hinge:
+            return task.penalty
+        penalty = FIRST_MU * task.penalty
+        if self.everything.size <= data.width:
+            # Few rows can be separated, and most end far below the limit. With a small mu they
+            # come there one by one.
+            gathers = is_gathered(data.filled, data.width)
+            of_features = self.passes.spread(some, data.width) if gathers else data.spread(some)
+            penalty = max(penalty, 0.01 * of_features)
+        return penalty
+
+    # --------------------------------------------------------------------------- where the rows are
+    def put(self, weights: np.ndarray) -> None:
+        self.weights[:] = weights
+
+    def restrict(self, sample: np.ndarray | None) -> float:
+        self.numbers = self.everything if sample is None else sample
+        shape = self.problems, self.numbers.size
+        self.slack, self.change = self.passes.empty(shape), self.passes.empty(shape)
+        self.signs: Any = None
+        self.look_anew(self.all)
+        return self.numbers.size / self.everything.size
+
+    def look_anew(self, which: np.ndarray) -> None:
+        """Compute the slacks of these problems from their weights."""
+        self.passes.signed_outputs(self.numbers, which, self.weights, self.slack)
+        self.travel[which], self.stale[which] = 0.0, True
+        for c in which.tolist():
+            self.slack[c] = self.goals_of(c) - self.slack[c]
+            self._travelled(c, self.weights[c])
+
+    def goals_of(self, c: int) -> Any:
+        return self.goals if np.ndim(self.goals) == 0 else self.goals[c]
+
+    def between(self, stage: Stage, c: int) -> np.ndarray:
+        """Which rows are part of the Hessian."""
+        return (self.slack[c] > 0.0) & (self.slack[c] < stage.limit)  # type: ignore[no-any-return]
+
+    def sides(self, c: int) -> tuple[np.ndarray, np.ndarray]:
+        """The sums of features and totals of a problem, of positive and of negative rows."""
+        lines = slice(2 * c, 2 * c + 2)
+        return self.sums[lines, : self.data.width], self.totals[lines]
+
+    # --------------------------------------------------------------------------------------- a step
+    def measured(self, stage: Stage, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        stale = which[self.stale[which]]
+        if stale.size:
+            lines = np.concatenate([2 * stale, 2 * stale + 1])
+            self.sums[lines], self.totals[lines], self.stale[stale] = 0.0, 0.0, False
+            out = self.sums, self.totals
+            self.passes.pulls(self.numbers, stale, self.slack, stage.limit, out)
+        self.units[which] = stage.penalty
+        features = self.weights[which, : self.data.width]
+        losses = self.totals[2 * which, 1] + self.totals[2 * which + 1, 1]
+        values = stage.penalty * (features**2).sum(axis=1) + losses
+        return values, np.array([self._ratio(stage, c) for c in which.tolist()])
+
+    def _ratio(self, stage: Stage, c: int) -> float:
+        """The margin of problem c over its bound, here and now, but for rounding."""
+        (sums, totals), w = self.sides(c), self.weights[c, : self.data.width]
+        intercept, task = self.data.intercept, stage.task
+        if task.is_hinge:
+            unit = self.units[c]
+            dual = hinge_bounds.dual_value_of_sums(sums / unit, totals[:, 0] / unit, intercept)
+            value = 0.5 * float(w @ w) + self.losses(c) / (2.0 * stage.hinge_penalty)
+            return max(dual / value, 0.0) if value > 0.0 else 0.0
+        at_goals = task.is_hard and stage.share == 1.0
+        hidden = (0.0 if at_goals else stage.penalty) * totals[:, 1]
+        bound = mixture_length(sums, totals[:, 0], hidden, intercept)
+        if bound == np.inf:
+            return 0.0
+        if at_goals:
+            norm, lowest = np.linalg.norm(w), self.lowest(c)
+            reached = lowest.mean() if intercept else lowest.min()
+            return float(reached / norm / bound) if norm > 0.0 and bound > 0.0 else 0.0
+        return float(1.0 / np.sqrt(w @ w + totals[:, 1].sum() / stage.penalty) / bound)
+
+    def move(self, stage: Stage, which: np.ndarray, directions: np.ndarray) -> bool:
+        moved = False
+        self.passes.signed_outputs(self.numbers, which, directions, self.change)
+        for c in which.tolist():
+            w, step = self.weights[c, :-1], directions[c, :-1]
+            along = Objective(stage.penalty, float(w @ step), float(step @ step), stage.limit)
+            t = self.passes.best_step(self.numbers, self.slack[c], self.change[c], along)
+            self.weights[c] += t * directions[c]
+            self._travelled(c, t * directions[c])
+            self._travelled(c, self.weights[c])
+            changed = self.passes.move(self.slack[c], self.change[c], t, stage.limit)
+            moved |= bool(changed or abs(t - 1.0) > 1e-6)
+        self.stale[which] = True
+        return moved
+
+    def gradient(self, stage: Stage, c: int) -> np.ndarray:
+        pull = self.sums[2 * c] - self.sums[2 * c + 1]
+        gradient = stage.penalty * self.weights[c] - pull
+        gradient[-1] = -pull[-1]
+        return gradient
+
+    def _travelled(self, c: int, by: np.ndarray) -> None:
+        self.travel[c] += np.linalg.norm(by[:-1]), abs(by[-1])
+
+    def losses(self, c: int) -> float:
+        """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``."""
+        return float(self.passes.losses(self.numbers, self.slack[c], self.goals_of(c)))
+
+    def refine(self, stage: Stage) -> bool:
+        return False
+
+    # ------------------------------------------------------------------ hard margins and hinge loss
+    def lowest(self, c: int) -> np.ndarray:
+        """The lowest outputs of the positive and of the negative rows."""
+        if self.signs is None:
+            self.signs = self.passes.empty(self.slack.shape, bool)
+            self.passes.positive(self.numbers, self.all, self.signs)
+        own, outputs = self.signs[c], self.goals_of(c) - self.slack[c]
+        return np.array([self.passes.lowest(outputs[side]) for side in (own, ~own)])
+
+    def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
+        if np.ndim(self.goals) == 0:
+            self.goals = self.passes.empty(self.slack.shape)
+            self.goals[...] = 1.0
+        for c in which.tolist():
+            slack, goals = self.slack[c], self.goals[c]
+            raised = 1.0 + after.penalty * (slack.clip(0.0, stage.limit) / stage.penalty)
+            slack[...] = raised - (goals - slack)
+            goals[...] = raised
+        self.stale[which] = True
+
+    def is_hopeless(self, stage: Stage, c: int) -> bool:
+        return (
+            stage.task.is_hard and evidence_of(self, stage, c).bound() <= NOTHING * self.data.radius
+        )
+
+    # ------------------------------------------------------------------------------------- the end
+    def solution(self, stage: Stage, steps: int) -> Solution:
+        return certified(self, stage, steps)
+
+    def left_out(
+        self, stage: Stage, curvature: Any, places: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """``y f(x)`` of rows at these places by weights that are found without them.
+
+        One line for each problem; NaN where rounding leaves no system to solve. Weights are those
+        at the end of the next Newton step, the minimum unless a row changes its state. The second
+        array has losses by the weights found with all rows: of all rows, and of those at these
+        places. See `leave_one_out`.
+        """
+        self.measured(stage, self.all)
+        width, losses = self.data.width, np.empty((self.problems, 2))
+        steps = curvature.directions(stage, self.all)
+        for c in self.all.tolist():
+            pull = self.sums[2 * c] - self.sums[2 * c + 1]
+            curved = -self.gradient(stage, c) - stage.penalty * np.append(steps[c, :width], 0.0)
+            of_all = self.totals[2 * c : 2 * c + 2, 1].sum()
+            losses[c, 0] = of_all + steps[c] @ (curved - 2.0 * pull)
+        slack, change = self.slack[:, places], np.empty((self.problems, places.size))
+        self.passes.signed_outputs(self.numbers[places], self.all, steps, change)
+        weights = self.data.sample_weight[self.numbers[places]]
+        for c in self.all.tolist():
+            active = np.flatnonzero(slack[c] > 0.0)
+            slack[c] -= change[c]
+            losses[c, 1] = slack[c, active] ** 2 @ weights[active]
+            slack[c, active] /= curvature.remainders(stage, c, places[active])
+        return 1.0 - slack, losses
+
+    def mistakes(self) -> np.ndarray:
+        """In how many problems each row is on the wrong side."""
+        return np.asarray((self.slack >= 1.0).sum(axis=0))
+
+    def signed_outputs(self, numbers: np.ndarray) -> np.ndarray:
+        """``y f(x)`` of these rows, which need not be among those that count."""
+        out = np.empty((self.problems, numbers.size))
+        self.passes.signed_outputs(numbers, self.all, self.weights, out)
+        return out
