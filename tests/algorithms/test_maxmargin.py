@@ -237,7 +237,7 @@ def test_advice_where_rows_may_not_be_separable():
     with pytest.warns(
         ConvergenceWarning, match="use soft_margin > 0 if the rows are not separable"
     ):
-        MaxMargin(soft_margin=0.0).fit(X, y)
+        MaxMargin(soft_margin=0.0, max_iter=5).fit(X, y)
 
 
 def test_rows_that_cannot_be_separated_are_proved_to_be():

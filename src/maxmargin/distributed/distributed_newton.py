@@ -38,11 +38,12 @@ from maxmargin.solvers.newton import Solution, Stage, Task, newton, silent, solv
 from maxmargin.training import inputs
 
 # Shares of a step at which its cost is computed; the last one is the whole step.
-LENGTHS = np.array([0.01, 0.03, 0.1, 0.25, 0.5, 1.0])
+LENGTHS = np.array([0.0, 0.01, 0.03, 0.1, 0.25, 0.5, 1.0])
 # A whole step is taken if it gains at least this share of the best gain.
 GOOD = 0.5
-# The best length of any other one is found by so many questions, at that many lengths each.
-NARROWINGS, BETWEEN = 3, 8
+# The best length of any other one has at most this share of the first slope, or is the best one
+# known after so many questions, each about that many lengths between two others.
+FLAT, NARROWINGS, BETWEEN = 1e-3, 6, 6
 # The number of values that are processed together, so that they stay in the cache.
 NUMBERS_AT_ONCE = 2**18
 
@@ -345,49 +346,49 @@ class ShardOracle:
             return False
         sums = self._ask(which, directions)
         lengths = np.tile(LENGTHS, (self.problems, 1))
-        values, slopes = self._along(directions, sums.along, lengths)
-        whole, lowest = values[which, -1], values[which].min(axis=1)
-        is_good = self.values[which] - whole >= GOOD * (self.values[which] - lowest)
+        along = self._along(directions, sums.along, lengths)
+        values = along[0][which]
+        is_good = values[:, 0] - values[:, -1] >= GOOD * (values[:, 0] - values.min(axis=1))
         good, bad = which[is_good], which[~is_good]
         if bad.size:
-            best = self._lengths(bad, directions, slopes)
+            best = self._lengths(bad, directions, along[1:])
             self.weights[bad] += best[bad, None] * directions[bad]
             self.stale[bad] = True
         self.weights[good] += directions[good]
         self._take(good, sums, which)
         return True
 
-    def _along(
-        self, steps: np.ndarray, losses: np.ndarray, lengths: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """2 lambda P at these lengths of steps, and half its derivatives."""
+    def _along(self, steps: np.ndarray, losses: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """2 lambda P at these lengths of steps, and half its two derivatives."""
         w, step = self.weights[:, :-1], steps[:, :-1]
         ww, wd, dd = ((a * b).sum(axis=1)[:, None] for a, b in ((w, w), (w, step), (step, step)))
-        values = self.penalty * (ww + lengths * (2.0 * wd + lengths * dd)) + losses[..., 0]
-        return values, self.penalty * (wd + lengths * dd) + losses[..., 1]
+        value, slope = ww + lengths * (2.0 * wd + lengths * dd), wd + lengths * dd
+        squares = np.stack([value, slope, np.broadcast_to(dd, lengths.shape)])
+        return self.penalty * squares + np.moveaxis(losses, -1, 0)
 
-    def _lengths(self, which: np.ndarray, steps: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """The best lengths of steps, given slopes at `LENGTHS`.
+    def _lengths(self, which: np.ndarray, steps: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """The best lengths of steps, given slopes and curvatures at `LENGTHS`.
 
-        Derivatives are piecewise linear and grow: between two lengths without a kink the line
-        through both has the root.
+        Derivatives are piecewise linear and grow: Newton's step from either side of the root leads
+        to it, unless another row becomes active, or no longer is, on the way.
         """
-        at = np.array([self.gradient(c) @ steps[c] for c in range(self.problems)])
-        lengths = np.tile(np.append(0.0, LENGTHS), (self.problems, 1))
-        slopes = np.column_stack([at, slopes])
-        best = np.zeros(self.problems)
-        for narrowing in range(NARROWINGS + 1):
-            between = np.zeros((self.problems, BETWEEN))
+        lengths, (slopes, curvatures) = np.tile(LENGTHS, (self.problems, 1)), known
+        first, best = np.abs(slopes[:, 0]), np.zeros(self.problems)
+        for _ in range(NARROWINGS):
+            between = np.zeros((self.problems, BETWEEN + 2))
             for c in which.tolist():
                 rises = np.flatnonzero(slopes[c] >= 0.0)
                 high = int(rises[0]) if rises.size else slopes.shape[1] - 1
                 ends = [max(high - 1, 0), high]
-                (a, b), (p, q) = lengths[c, ends], slopes[c, ends]
-                best[c] = a + (b - a) * p / (p - q) if p < 0.0 <= q else b
-                between[c] = np.linspace(a, b, BETWEEN)
-            if narrowing < NARROWINGS:
-                asked = self.job.ask(Along(self.about(which), self.weights, steps, between))
-                lengths, slopes = between, self._along(steps, asked, between)[1]
+                (a, b), bends = lengths[c, ends], np.maximum(curvatures[c, ends], 1e-300)
+                roots = np.clip(lengths[c, ends] - slopes[c, ends] / bends, a, b)
+                between[c] = np.sort(np.append(np.linspace(a, b, BETWEEN), roots))
+            asked = self.job.ask(Along(self.about(which), self.weights, steps, between))
+            lengths, (_, slopes, curvatures) = between, self._along(steps, asked, between)
+            flattest = np.abs(slopes).argmin(axis=1)
+            best = lengths[np.arange(self.problems), flattest]
+            if (np.abs(slopes).min(axis=1) <= FLAT * first)[which].all():
+                break
         return best
 
     def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
