@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 from extent import EVERYTHING
 
-from maxmargin.core.experts import ExpertRules
 from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import learn
 from maxmargin.core.numba_backend import Compiled
+from maxmargin.experts.expert_table import ExpertTable
+from maxmargin.experts.learning import learn_rows
 
-INTERPRETED = (learn, learn_jointly)
+INTERPRETED = (learn, learn_jointly, learn_rows)
 # Of one combination of classes, in this process.
 MOST_TRIALS = 8000
 all_trials: Counter[str] = Counter()
@@ -51,7 +52,7 @@ def is_single(part):
 
 def trials_of(rows, targets, order, start, rule, space, *rest):
     """How many trials a call makes; for Python, eight experts are one trial."""
-    experts = sum(len(bank.table) for bank in rule.banks) if isinstance(rule, ExpertRules) else 1
+    experts = rule.numbers.size if isinstance(rule, ExpertTable) else 1
     return (order.size - start) * targets.problems() * max(experts // 8, 1)
 
 

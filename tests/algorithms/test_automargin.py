@@ -13,10 +13,10 @@ from scipy import sparse
 from scipy.special import expit
 
 from maxmargin import AutoMargin
-from maxmargin.core.loop import learn
 from maxmargin.evaluate import progressive
-from maxmargin.spaces.expert_space import BY_COLUMN, ROOTED
-from maxmargin.spaces.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED
+from maxmargin.experts.learning import learn_rows
+from maxmargin.experts.scaled_columns import BY_COLUMN, ROOTED
+from maxmargin.experts.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED
 from maxmargin.training.protocol import state_of
 
 # Their outputs do not depend on the units of columns.
@@ -68,7 +68,7 @@ def test_columns_are_centered_while_most_of_their_values_are_not_0():
         clf = AutoMargin()
         odds = foretold(clf, rows, codes)
         np.testing.assert_allclose(odds[:, 0], wanted, rtol=1e-7, atol=1e-8)
-        columns = state_of(clf).model.space.standardized
+        columns = state_of(clf).model.experts.standardized
         assert sorted(columns.listed[0, : columns.listed_count[0]]) == [1, 2, 3]
         features = state_of(clf).model.planes(4)[1].features
         assert features.centers[0] == 0.0
@@ -131,14 +131,14 @@ def test_compiled_and_plain_loops_agree_to_the_bit(monkeypatch):
     monkeypatch.setattr("maxmargin.models.expert_model.present", _plainly)
     plain = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
     for name in ("columns", "standardized", "mixture"):
-        ours = getattr(state_of(compiled).model.space, name)
-        theirs = getattr(state_of(plain).model.space, name)
+        ours = getattr(state_of(compiled).model.experts, name)
+        theirs = getattr(state_of(plain).model.experts, name)
         for one, other in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
-def _plainly(rows, targets, order, rule, space, tally, trace):
-    learn.plain(rows, targets, order, 0, rule, space, tally, trace)
+def _plainly(rows, targets, order, table, experts, tally, trace, **_):
+    learn_rows.plain(rows, targets, order, 0, table, experts, tally, trace)
 
 
 def outputs_of_experts(clf, X):
@@ -275,7 +275,7 @@ def test_labels_in_runs_are_followed():
     assert before.mean() < 0.7
     means = [
         float(mixed.weights[0] @ mixed.follows[0])
-        for mixed in (state_of(each).model.space.mixture for each in (clf, shuffled))
+        for mixed in (state_of(each).model.experts.mixture for each in (clf, shuffled))
     ]
     assert means[0] > 2.0
     assert abs(means[1]) < 0.2
@@ -287,7 +287,7 @@ def test_shuffled_rows_lose_nothing_by_the_surprise(monkeypatch):
     order = np.random.default_rng(1).permutation(codes.size)
     X, codes = X[order], codes[order]
     with_it = log_losses(foretold(AutoMargin(), X, codes)[:, 0], codes).sum()
-    monkeypatch.setattr("maxmargin.core.experts.FIRST_FOLLOW_SQUARE", 1e300)
+    monkeypatch.setattr("maxmargin.experts.mixture.FIRST_FOLLOW_SQUARE", 1e300)
     without = log_losses(foretold(AutoMargin(), X, codes)[:, 0], codes).sum()
     assert 0.0 < abs(with_it / without - 1.0) < 2e-3
 
@@ -302,7 +302,7 @@ def test_the_surprise_is_that_of_the_row_learned_last(delay):
         row, code = X[n - delay, None], codes[n - delay, None]
         chance = expit(clf.decision_function(row)) if n > delay else 0.5
         clf.partial_fit(row, code, classes=[0, 1])
-        surprise = state_of(clf).model.space.mixture.surprises
+        surprise = state_of(clf).model.experts.mixture.surprises
         np.testing.assert_allclose(surprise, code - chance, rtol=1e-9)
         assert report.wrong[n] == (clf.predict(X[n, None]) != codes[n])
 

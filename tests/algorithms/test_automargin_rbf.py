@@ -10,11 +10,11 @@ from scipy import sparse
 
 import maxmargin
 from maxmargin import AutoMargin
-from maxmargin.core.loop import learn
 from maxmargin.evaluate import Drift, DriftAlarm, progressive
 from maxmargin.evaluate.frozen_copies import frozen_copy
-from maxmargin.models.fourier_model import MOST_COLUMNS
-from maxmargin.spaces.fourier_space import FIRST_ROWS, WIDTHS
+from maxmargin.experts.learning import learn_rows
+from maxmargin.experts.random_features import FIRST_ROWS, WIDTHS
+from maxmargin.models.expert_model import MOST_COLUMNS
 from maxmargin.training.protocol import state_of
 
 COMPONENTS = 16
@@ -86,16 +86,16 @@ def test_compiled_and_plain_loops_agree_to_the_bit(monkeypatch):
     X, codes = rings(rows=FIRST_ROWS + 12, classes=3)
     compiled = learner().partial_fit(X, codes, classes=range(3))
     plain = learner()
-    monkeypatch.setattr("maxmargin.models.fourier_model.present", _plainly)
+    monkeypatch.setattr("maxmargin.models.expert_model.present", _plainly)
     assert_same(compiled, plain.partial_fit(X, codes, classes=range(3)))
 
 
-def _plainly(rows, targets, order, rule, space, tally, trace, maintain):
-    done, due = 0, True
+def _plainly(rows, targets, order, table, experts, tally, trace, learn, maintain):
+    done = 0
     while done < order.size:
-        done, due = learn.plain(rows, targets, order, done, rule, space, tally, trace)
-        if due:
-            maintain(space)
+        done, is_due = learn_rows.plain(rows, targets, order, done, table, experts, tally, trace)
+        if is_due:
+            maintain(experts)
 
 
 @pytest.mark.parametrize("cuts", [(FIRST_ROWS,), (1, 31, 32, 33), (20, 150)])
@@ -122,7 +122,7 @@ def test_single_rows_with_new_names_and_labels_give_the_same_bits():
     at_once = learner().partial_fit(Z, codes, grow=True)
     np.testing.assert_array_equal(one_by_one.decision_function(Z), at_once.decision_function(Z))
     assert [one_by_one.predict_one(row) for row in rows] == at_once.predict(Z).tolist()
-    np.testing.assert_array_equal(state_of(at_once).model.space.curves.directions[0, 3], 0.0)
+    np.testing.assert_array_equal(state_of(at_once).model.experts.curves.directions[0, 3], 0.0)
 
 
 def test_rows_are_predicted_before_the_widths_are_known():
@@ -134,7 +134,7 @@ def test_rows_are_predicted_before_the_widths_are_known():
     assert clf.widths_.shape == (len(WIDTHS),)
     np.testing.assert_allclose(clf.widths_[:4] / clf.widths_[0], WIDTHS[:4])
     np.testing.assert_allclose(clf.widths_[4:] / clf.widths_[4], [1.0, 0.5])
-    assert "space.curves.kept" not in arrays_of(clf)
+    assert "experts.curves.kept" not in arrays_of(clf)
 
 
 def test_rows_that_are_all_equal_have_no_width():
@@ -226,7 +226,7 @@ def test_an_interruption_before_the_widths_are_found_is_made_good(monkeypatch):
     for row, code in zip(names[: FIRST_ROWS - 1], codes.tolist(), strict=False):
         clf.learn_one(row, code, classes=[0, 1])
     with monkeypatch.context() as patch:
-        patch.setattr("maxmargin.models.fourier_model.directions_for", _interrupted)
+        patch.setattr("maxmargin.models.expert_model.directions_for", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             clf.learn_one(names[FIRST_ROWS - 1], int(codes[FIRST_ROWS - 1]))
     for row, code in zip(names[FIRST_ROWS:], codes[FIRST_ROWS:].tolist(), strict=True):

@@ -26,10 +26,11 @@ from maxmargin import (
     Perceptron,
     TrackingALMA,
 )
-from maxmargin.core.experts import MOST_LEADERS, new_votes, vote
 from maxmargin.core.targets import Binary
 from maxmargin.datasets import load_electricity, make_drifting, make_switching
 from maxmargin.evaluate import progressive
+from maxmargin.experts.leaders import MOST_LEADERS
+from maxmargin.experts.votes import new_votes, vote
 
 KERNEL = {"kernel": "rbf", "gamma": 2.0, "fit_intercept": False}
 

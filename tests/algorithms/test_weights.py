@@ -42,9 +42,9 @@ from maxmargin import (
     certify,
     streams,
 )
-from maxmargin.core import experts
 from maxmargin.core.rule import Trial
 from maxmargin.core.targets import Binary, WeightedBinary
+from maxmargin.experts import votes
 from maxmargin.training.protocol import state_of, trainer_of
 
 # Their steps, or those that follow them, do not depend on how many there were before.
@@ -593,12 +593,12 @@ def test_experts_that_are_wrong_about_a_weight():
     )
     found = []
     for targets in (Binary(labels), WeightedBinary(labels, np.array([3.0, 0.5, 1.0]))):
-        votes, tally = (
-            experts.new_votes(2),
+        shares, tally = (
+            votes.new_votes(2),
             np.zeros(1, maxmargin.core.loop.TALLY).view(np.recarray),
         )
-        experts.vote(said, order, targets, 2, votes, np.exp(-0.7), 0.0, scores, tally)
-        found.append(votes.weights)
+        votes.vote(said, order, targets, 2, shares, np.exp(-0.7), 0.0, scores, tally)
+        found.append(shares.weights)
     np.testing.assert_allclose(found[0], 0.5)
     wanted = np.exp(-0.7 * np.array([3.0, 0.5]))
     np.testing.assert_allclose(found[1], wanted / wanted.sum())

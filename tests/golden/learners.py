@@ -96,7 +96,7 @@ SCRATCH = {
 SCRATCH |= {"rivals", "logs", "row", "distances", "outputs", "stamps", "serial", "z", "t"}
 SCRATCH |= {"refilled", "sources", "buffer", "difference", "distance", "limit", "joins", "classes"}
 SCRATCH |= {"names", "schema", "margins"}
-SCRATCH |= {"chances", "leads", "lengths", "steps", "precision_gains", "label_sign"}
+SCRATCH |= {"scratch"}
 
 
 def rows_for(clf: Any) -> Any:

@@ -5,155 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.arow import AROWRule
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.leading_experts import LeadingExperts
-from maxmargin.algorithms.passiveaggressive import PassiveAggressiveRule
-from maxmargin.core.experts import Bank, ExpertRules, Mixture
-from maxmargin.core.logistic_step import LARGEST_MARGIN, wrong_after_step
-from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import Facts
+from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
+from maxmargin.experts.mixture import ExpertMixture
+from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
 from maxmargin.models.expert_model import ExpertModel
-from maxmargin.models.fourier_model import FourierModel
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.expert_space import AS_IT_IS, BY_ALL, BY_COLUMN, ROOTED
-from maxmargin.spaces.fourier_space import (
-    BY_JOINED_RANGES,
-    BY_RANGES,
-    FIRST_ROWS,
-    ON_FEATURES,
-)
-from maxmargin.spaces.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED
 from maxmargin.training.calibration import Sigmoids
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
 from maxmargin.training.state import State
-
-# The last round of Newton's method changes a margin by no more, and has twice as many digits.
-PRECISION = 1e-6
-
-
-@rule
-class ImplicitLogisticRule(NamedTuple):
-    """The implicit step of the logistic loss over r, whose curvature adds to the precision.
-
-    With ``q = sigmoid(-v)`` for the margin v after the step, of length q / r: a step of Newton's
-    method, with the loss of the row itself as it is.
-    """
-
-    r: float
-
-    def active(self, trial):
-        return trial.margin < LARGEST_MARGIN
-
-    def step_and_gain(self, trial):
-        most = trial.weight / self.r
-        wrong = wrong_after_step(trial.margin, most * trial.xx, PRECISION)
-        return most * wrong, most * wrong * (1.0 - wrong)
-
-
-@rule
-class AdaptiveHingeRule(NamedTuple):
-    """The implicit step of the hinge loss; the squares of the gradients add to the precision."""
-
-    rate: float
-
-    def active(self, trial):
-        return trial.margin < 1.0
-
-    def step_and_gain(self, trial):
-        step = min(self.rate * trial.weight, (1.0 - trial.margin) / trial.xx)
-        slope = step / self.rate
-        return step, slope * slope
-
-
-@rule
-class AdaptiveLogisticRule(NamedTuple):
-    """The same for the logistic loss."""
-
-    rate: float
-
-    def active(self, trial):
-        return trial.margin < LARGEST_MARGIN
-
-    def step_and_gain(self, trial):
-        most = self.rate * trial.weight
-        slope = trial.weight * wrong_after_step(trial.margin, most * trial.xx, PRECISION)
-        return self.rate * slope, slope * slope
-
-
-class Expert(NamedTuple):
-    """A rule, what it is called, and the kind of its matrix Sigma (`spaces.expert_space`)."""
-
-    name: str
-    rule: Any
-    kind: str
-
-
-def _aggressive(C: float) -> PassiveAggressiveRule:
-    return PassiveAggressiveRule(cap=C, ridge=0.0)
-
-
-# Chosen on one half of the data sets of `benchmarks.arena`; those of one class side by side.
-EXPERTS = (
-    Expert("PA-I, C=1, by column", _aggressive(1.0), BY_COLUMN),
-    Expert("PA-I, C=1, one scale", _aggressive(1.0), BY_ALL),
-    Expert("PA-I, C=1, as it is", _aggressive(1.0), AS_IT_IS),
-    Expert("AROW, r=10, by column", AROWRule(10.0), BY_COLUMN),
-    Expert("AROW, r=1, one scale", AROWRule(1.0), BY_ALL),
-    Expert("logistic, r=3, by column", ImplicitLogisticRule(3.0), BY_COLUMN),
-    Expert("AdaGrad, hinge, rate=0.1", AdaptiveHingeRule(0.1), ROOTED),
-    Expert("AdaGrad, logistic, rate=2", AdaptiveLogisticRule(2.0), ROOTED),
-    Expert("PA-I, C=0.1, standardized", _aggressive(0.1), STANDARDIZED),
-    Expert("PA-I, C=1, standardized", _aggressive(1.0), STANDARDIZED),
-    Expert("AROW, r=1, standardized", AROWRule(1.0), STANDARDIZED),
-    Expert("logistic, r=0.3, standardized", ImplicitLogisticRule(0.3), STANDARDIZED),
-    Expert("logistic, r=1, standardized", ImplicitLogisticRule(1.0), STANDARDIZED),
-    Expert("logistic, r=3, standardized", ImplicitLogisticRule(3.0), STANDARDIZED),
-    Expert(
-        "AdaGrad, logistic, rate=0.5, standardized",
-        AdaptiveLogisticRule(0.5),
-        STANDARDIZED_ROOTED,
-    ),
-    Expert(
-        "AdaGrad, logistic, rate=2, standardized", AdaptiveLogisticRule(2.0), STANDARDIZED_ROOTED
-    ),
-)
-
-
-def banks_of(experts: tuple[Expert, ...]) -> tuple[Bank, ...]:
-    """Runs of rules of one class, in order."""
-    runs: list[list[Any]] = []
-    for one in experts:
-        if not runs or type(runs[-1][0]) is not type(one.rule):
-            runs.append([])
-        runs[-1].append(one.rule)
-    return tuple(Bank(run[0], np.array(run, dtype=np.float64), each=1) for run in runs)
-
-
-# Those on random features, each for all widths; chosen on generated streams and river's data.
-CURVED = (
-    Expert("PA-I, C=1", _aggressive(1.0), ON_FEATURES),
-    Expert("PA-I, C=10", _aggressive(10.0), ON_FEATURES),
-    Expert("AROW, r=0.1", AROWRule(0.1), ON_FEATURES),
-    Expert("logistic, r=1", ImplicitLogisticRule(1.0), ON_FEATURES),
-)
-WITH_CURVED = EXPERTS + tuple(
-    one._replace(name=f"{one.name}, on features of {width:g} median distances{measure}")
-    for one in CURVED
-    for measure, widths in (("", BY_RANGES), (", joined ranges", BY_JOINED_RANGES))
-    for width in widths
-)
-# By the kernel.
-MIXTURES = {"linear": EXPERTS, "rbf": WITH_CURVED}
-RULES = {kernel: ExpertRules(banks_of(experts)) for kernel, experts in MIXTURES.items()}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -356,8 +226,8 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
             certified=False,
         )
 
-    def _rule(self, p: float) -> ExpertRules:
-        return RULES[self.kernel]
+    def _rule(self, p: float) -> ExpertTable:
+        return TABLES[self.kernel]
 
     def _options(self) -> Options:
         """Random features are linear, so that nothing is asked of a kernel."""
@@ -378,10 +248,13 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         return Sigmoids(0.0 * problems, problems, 0.0 * problems, problems)
 
     # ----------------------------------------------------------------------------- what was learned
-    def _record(self) -> Mixture:
+    def _model(self) -> ExpertModel:
         model = self._fitted().model
         assert isinstance(model, ExpertModel)
-        return model.linear().mixture
+        return model
+
+    def _record(self) -> ExpertMixture:
+        return self._model().experts.mixture
 
     @property
     @reading
@@ -398,10 +271,10 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     @property
     @reading
     def widths_(self) -> np.ndarray:
-        model = self._fitted().model
-        if not isinstance(model, FourierModel):
+        model = self._model()
+        if not model.has_features():
             raise AttributeError("Only kernel='rbf' has widths.")
-        first, second = model.space.curves.medians
+        first, second = model.experts.curves.medians
         if first == 0.0:
             raise AttributeError(
                 f"The widths depend on the first {FIRST_ROWS} rows: fewer have been learned."

@@ -21,10 +21,10 @@ from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
-from maxmargin.core.experts import Votes
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.experts.votes import Votes
 from maxmargin.kernels.functions import KERNELS
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 from maxmargin.models.vote_model import VoteModel, VoteRule

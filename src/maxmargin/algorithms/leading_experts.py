@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from maxmargin._extras import plotting
-from maxmargin.core.experts import Mixture, Votes
 from maxmargin.estimator.locks import reading
+from maxmargin.experts.mixture import ExpertMixture
+from maxmargin.experts.votes import Votes
 
 
 class LeadingExperts(abc.ABC):
     """A learner with weights of experts, which shows the one of the largest weight over time."""
 
     @abc.abstractmethod
-    def _record(self) -> Votes | Mixture:
+    def _record(self) -> Votes | ExpertMixture:
         """The weights of the experts, and the leaders so far."""
 
     @abc.abstractmethod
@@ -44,7 +45,7 @@ class LeadingExperts(abc.ABC):
         return draw_leaders(self.leaders_, self._names_of_experts(), axes)
 
 
-def leaders_of(record: Votes | Mixture) -> np.ndarray:
+def leaders_of(record: Votes | ExpertMixture) -> np.ndarray:
     """Numbers of trials, and the expert of the largest weight after each."""
     leaders = record.leaders[: record.clock.written[0]]
     trials = record.clock.stride[0] * np.arange(1, leaders.size + 1)

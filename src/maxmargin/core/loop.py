@@ -30,8 +30,13 @@ class AnyRow:
         """The squared length of row ``i`` in the metric of problem ``c``, given its norm."""
         return xx
 
+    def fill_outputs(self, rows, i, first, found):
+        """Put the outputs of row ``i`` in the problems from ``first`` on into ``found``."""
+        for c in range(found.size):
+            found[c] = self.output(rows, i, first + c)
 
-bridge("take_in", "length2")
+
+bridge("take_in", "length2", "fill_outputs")
 
 
 @Compiled

@@ -84,10 +84,6 @@ class Usual:
     def precision_gain(self, trial):
         return 0.0
 
-    def step_and_gain(self, trial):
-        """The step along ``y x`` and `precision_gain`, for rules that find both at once."""
-        return self.step(trial)[1], self.precision_gain(trial)
-
     def rest(self, trial):
         return 1.0
 
@@ -105,5 +101,5 @@ class Usual:
 rule = with_methods_of(Usual)
 
 bridge("active", "asked", "needs_norm", "step", "precision_gain", "rest", "project", "of")
-bridge("repeats", "step_and_gain")
+bridge("repeats")
 bridge("step_in_plane", inline=False)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.experts import Mixture, Votes
+from maxmargin.experts.mixture import ExpertMixture
+from maxmargin.experts.votes import Votes
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Projecting
 from maxmargin.models.build import build, products_on
-from maxmargin.models.expert_model import ExpertModel
-from maxmargin.models.fourier_model import shapes_of_weights
+from maxmargin.models.expert_model import ExpertModel, shapes_of_weights
 from maxmargin.models.kernel_model import KernelModel
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -185,7 +185,7 @@ def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width
     return model
 
 
-def _check_mixture(votes: Votes | Mixture) -> None:
+def _check_mixture(votes: Votes | ExpertMixture) -> None:
     """Raise if the weights of experts, or their clock, are invalid."""
     clock, sums = votes.clock, votes.weights.sum(axis=-1)
     fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
@@ -209,7 +209,7 @@ def _filled(blank: Model, leaves: Tree) -> Model:
     if isinstance(model, LinearModel):
         _check_linear(model)
     elif isinstance(model, ExpertModel):
-        _check_mixture(model.linear().mixture)
+        _check_mixture(model.experts.mixture)
     proved = getattr(model, "_bounds", None)
     if proved is not None and proved.shape != (model.verdicts(),):
         raise Misfit("bounds: there is not one for each problem")

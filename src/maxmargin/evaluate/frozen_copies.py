@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,7 +33,7 @@ def frozen_copy(clf: BaseEstimator) -> BaseEstimator:
     stream can be watched by any fixed function, and this one takes a fraction of the time.
     """
     state = state_of(clf) if isinstance(clf, OnlineClassifier) else None
-    if state is None or type(state.model) is not ExpertModel:
+    if state is None or not has_planes(state.model):
         return copy.deepcopy(clf)
     plain, (weights, intercepts) = Perceptron(), state.model.pooled()
     nothing = np.zeros((1, weights.shape[1]))
@@ -49,6 +49,11 @@ def frozen_copy(clf: BaseEstimator) -> BaseEstimator:
     )
     put_state(plain, pooled)
     return plain
+
+
+def has_planes(model: Model) -> TypeGuard[ExpertModel]:
+    """True of a mixture of experts on columns alone."""
+    return isinstance(model, ExpertModel) and not model.has_features()
 
 
 def frozen_outputs(clf: BaseEstimator, X: Any) -> np.ndarray:
@@ -90,7 +95,7 @@ class FrozenModel:
 
     def __init__(self, model: Model, block: CheckedBlock) -> None:
         self.model: Model | None = None
-        if type(model) is ExpertModel:
+        if has_planes(model):
             weights, intercepts = model.pooled()
         elif isinstance(model, LinearModel):
             weights, intercepts = model.coefficients(), model.intercepts()

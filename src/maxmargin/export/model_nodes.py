@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.experts import LARGEST_ODDS
+from maxmargin.experts.mixture import LARGEST_ODDS
+from maxmargin.experts.standardized_columns import SMALLEST_SQUARE
 from maxmargin.export.graph import Graph
 from maxmargin.kernels.functions import Kernel
 from maxmargin.models.model_formulas import (
@@ -21,7 +22,6 @@ from maxmargin.models.model_formulas import (
     Votes,
     Waves,
 )
-from maxmargin.spaces.standardized_columns import SMALLEST_SQUARE
 
 # The logarithm of a density of 0; twice its value is still finite.
 NOTHING = -1e300

@@ -17,7 +17,6 @@ from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel, SharedBudgetModel
 from maxmargin.models.budget_policies import Eviction, eviction_for
 from maxmargin.models.expert_model import ExpertModel
-from maxmargin.models.fourier_model import FourierModel
 from maxmargin.models.joint_model import JointModel, check_costs
 from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear_model import DiagonalModel, LinearModel, PairModel, as_rows
@@ -58,7 +57,8 @@ def build(
     if spec.experts:
         return _vote(spec, problems, X, radius=radius, unseen=unseen, random_state=random_state)
     if spec.mixture:
-        mixed = _mixture(spec, problems, X.shape[1], tail_for(spec, radius), random_state)
+        tail = tail_for(spec, radius)
+        mixed = ExpertModel(spec, problems, X.shape[1], tail, random_state)
         return Built(mixed, mixed.rows(X), radius or 0.0)
     eviction = None if spec.on_full is None else eviction_for(spec, random_state)
     check_combination(spec, problems, unseen, eviction)
@@ -96,14 +96,6 @@ def _linear(
     kind = DiagonalModel if spec.metric is not None else kind
     model = kind(spec, problems, X.shape[1], private, tail_for(spec, radius), p)
     return Built(model, model.rows(X, sample_weight), radius or 0.0)
-
-
-def _mixture(
-    spec: ModelSpec, problems: int, width: int, tail: Tail, random_state: Any
-) -> ExpertModel:
-    if spec.kernel == "linear":
-        return ExpertModel(spec, problems, width, tail)
-    return FourierModel(spec, problems, width, tail, random_state)
 
 
 def _vote(spec: ModelSpec, problems: int, X: Any, *, unseen: bool, **given: Any) -> Built:

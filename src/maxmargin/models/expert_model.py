@@ -1,43 +1,56 @@
-"""Models of many experts in one space, which predict by the mixture of their probabilities."""
+"""Models of many experts, which predict by the mixture of their probabilities."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from maxmargin.core import array_fields
 from maxmargin.core.array_fields import Saved, blank
-from maxmargin.core.experts import new_mixture
-from maxmargin.core.loop import learn, present
-from maxmargin.core.numba_backend import Compiled
+from maxmargin.core.loop import present
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
-from maxmargin.models.base import Model, new_tally
-from maxmargin.models.linear_model import Rows, as_rows
-from maxmargin.models.model_formulas import ExpertPlanes, MixedPlanes, Planes, Standardization
-from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
-from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.expert_space import ROOTED, SCALES, ExpertColumns, ExpertSpace
-from maxmargin.spaces.standardized_columns import (
+from maxmargin.experts.learning import Experts, learn_rows, outputs_of_all
+from maxmargin.experts.mixture import new_mixture
+from maxmargin.experts.random_features import (
+    BY_JOINED_RANGES,
+    BY_RANGES,
+    FIRST_ROWS,
+    ON_FEATURES,
+    WIDTHS,
+    NoFeatures,
+    RandomFeatures,
+    directions_for,
+)
+from maxmargin.experts.scaled_columns import ROOTED, SCALES, ScaledColumns
+from maxmargin.experts.standardized_columns import (
     STANDARDIZED,
     STANDARDIZED_ROOTED,
     StandardizedColumns,
 )
+from maxmargin.models.base import Model, new_tally
+from maxmargin.models.linear_model import Rows, as_rows
+from maxmargin.models.model_formulas import (
+    ExpertPlanes,
+    MixedPlanes,
+    Planes,
+    Standardization,
+    Waves,
+)
+from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
+from maxmargin.models.spec import ModelSpec
+
+# The first rows and the directions take 2 kB for each column, with 256 components.
+MOST_COLUMNS = 2**16
 
 
-@Compiled
-def outputs_of_all(rows, space, found):  # type: ignore[no-untyped-def]
-    """Put the outputs of all rows and problems into ``found``."""
-    for i in range(rows.size()):
-        rows.prefetch_behind(i)
-        for c in range(found.shape[1]):
-            found[i, c] = space.output(rows, i, c)
-
-
-def new_expert_space(kinds: tuple[str, ...], problems: int, width: int) -> ExpertSpace:
-    """Experts at w = 0, of which those on columns are of these kinds, and a mixture of them."""
+def new_experts(spec: ModelSpec, problems: int, width: int, random_state: Any) -> Experts:
+    """Experts at w = 0, and a mixture of them."""
+    kinds = spec.mixture
     direct, standardized = parts_of(kinds)
     sizes = {
         "problems": problems,
@@ -45,16 +58,26 @@ def new_expert_space(kinds: tuple[str, ...], problems: int, width: int) -> Exper
         "linear": len(direct),
         "standardized": len(standardized),
         "experts": len(kinds),
+        "components": spec.n_components,
+        "directions": spec.n_components,
+        "members": rules_on_features(spec),
     }
     confident = len(direct) - direct.count(ROOTED)
     scales = np.zeros(len(direct), np.int64)
     scales[:confident] = [SCALES.index(kind) for kind in direct[:confident]]
     plain = standardized.count(STANDARDIZED)
+    curves: RandomFeatures | NoFeatures = NoFeatures()
+    if sizes["members"]:
+        check_width(width)
+        curves = blank(RandomFeatures, sizes)
+        # A generator that is shared stays as it is: a model that is built again has the same seed.
+        curves.seed[0] = copy.deepcopy(check_random_state(random_state)).randint(2**31 - 1)
     return blank(
-        ExpertSpace,
+        Experts,
         sizes,
-        columns=blank(ExpertColumns, sizes, confident=confident, scales=scales, width=width),
+        columns=blank(ScaledColumns, sizes, confident=confident, scales=scales, width=width),
         standardized=blank(StandardizedColumns, sizes, confident=plain, width=width),
+        curves=curves,
         mixture=new_mixture(problems, len(kinds)),
     )
 
@@ -80,36 +103,44 @@ def standardization(columns: StandardizedColumns) -> Standardization:
 
 
 class ExpertModel(Model):
-    """One mixture of linear experts for each problem.
+    """One mixture of experts for each problem.
 
     Parameters
     ----------
     spec, tail : see `Model`
     problems, width : number of mixtures and of features
+    random_state : that of random features
     """
 
-    space: Annotated[ExpertSpace, Saved()]
+    experts: Annotated[Experts, Saved()]
 
-    loop: ClassVar[Any] = staticmethod(learn)
+    loop: ClassVar[Any] = staticmethod(learn_rows)
     outputs_are_odds: ClassVar[bool] = True
     learns_rows_in_place: ClassVar[bool] = True
 
-    def __init__(self, spec: ModelSpec, problems: int, width: int, tail: Tail) -> None:
+    def __init__(
+        self, spec: ModelSpec, problems: int, width: int, tail: Tail, random_state: Any
+    ) -> None:
         self.spec, self.tail, self.tally, self.unsettled = spec, tail, new_tally(), False
-        self.space = new_expert_space(spec.mixture, problems, width)
+        self.experts = new_experts(spec, problems, width, random_state)
 
-    def linear(self) -> ExpertSpace:
-        """The linear experts, with the mixture of all."""
-        return self.space
+    @property
+    def space(self) -> Experts:
+        """What the loop learns."""
+        return self.experts
 
     def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Rows:
         return as_rows(X, self.tail)
 
     def problems(self) -> int:
-        return self.linear().updates_made.size
+        return self.experts.updates_made.size
 
     def width(self) -> int:
-        return self.linear().columns.width
+        return self.experts.columns.width
+
+    def has_features(self) -> bool:
+        """True if there are experts on random features."""
+        return isinstance(self.experts.curves, RandomFeatures)
 
     # ------------------------------------------------------------------------------------ learning
     def begin_fit(self, rows: Any) -> None:
@@ -125,11 +156,13 @@ class ExpertModel(Model):
         return self.twin()
 
     def streaming(self, rows: int, alone: bool = False) -> ExpertModel:
-        size, width = self.linear().columns.weights.size, self.width()
+        size, width = self.experts.columns.weights.size, self.width()
         is_small = size <= max(MOST_COPIED_WEIGHTS, rows * width)
         return self.twin() if rows > 1 and is_small and not alone else self
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> ExpertModel:
+        if self.has_features():
+            check_width(width)
         return array_fields.grown(self, which, width, self.width(), codes)
 
     def allows_unused_columns(self, width: int) -> bool:
@@ -138,22 +171,35 @@ class ExpertModel(Model):
     def present(
         self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
-        present(rows, targets, order, rule, self.space, self.tally, trace)
+        parts = rows, targets, order, rule, self.experts, self.tally, trace
+        present(*parts, learn=learn_rows, maintain=self.maintain)
 
     def view(self) -> Any:
         """What gives outputs, in buffers of its own."""
-        return array_fields.own_buffers(self.space)
+        return array_fields.own_buffers(self.experts)
 
-    def maintain(self, space: Any) -> None:
-        """Nothing ever runs out."""
+    def maintain(self, experts: Experts) -> None:
+        """Find the widths of random features, once the first rows are there."""
+        curves = experts.curves
+        if not isinstance(curves, RandomFeatures) or curves.have_features():
+            return
+        if curves.taken[0] == FIRST_ROWS:
+            width, count = self.width(), curves.scratch.angles.size // 2
+            directions, medians = directions_for(curves.kept[:, :width], curves.seed[0], count)
+            curves.directions[0, :width], curves.pending[...] = directions, 1
+            curves.medians[...] = medians  # from here on there are features
+
+    def settle(self) -> None:
+        self.maintain(self.experts)
+        super().settle()
 
     # ----------------------------------------------------------------------------- what was learned
     def updates(self) -> int:
-        return int(self.linear().updates_made.sum())
+        return int(self.experts.updates_made.sum())
 
     def is_finite(self) -> bool:
         """Weights that are not show in the outputs, and so in the sigmoids of these."""
-        mixture = self.linear().mixture
+        mixture = self.experts.mixture
         numbers = mixture.weights, mixture.slopes, mixture.offsets, mixture.follows
         return all(bool(np.isfinite(each).all()) for each in numbers)
 
@@ -164,19 +210,26 @@ class ExpertModel(Model):
         return found
 
     def formula(self, features: int) -> MixedPlanes:
-        mixture = self.linear().mixture
+        experts, mixture = self.experts, self.experts.mixture
+        shares, on_columns = mixture.weights.copy(), experts.on_columns()
+        for c in range(self.problems()):
+            awake = experts.curves.awake(c, shares.shape[1], on_columns)
+            if awake < shares.shape[1]:  # the others follow the mixture of these
+                shares[c, awake:] = 0.0
+                shares[c] /= shares[c].sum()
         return MixedPlanes(
             groups=self.planes(features),
             slopes=mixture.slopes.copy(),
             offsets=mixture.offsets + mixture.follows * mixture.surprises[:, None],
-            shares=mixture.weights.copy(),
+            shares=shares,
         )
 
     def planes(self, features: int) -> list[ExpertPlanes]:
         """The outputs of the experts, for rows of so many features."""
-        width, offset, space = self.width(), self.tail.offset, self.linear()
-        bases = (None, space.columns), (standardization(space.standardized), space.standardized)
-        return [
+        width, offset, experts = self.width(), self.tail.offset, self.experts
+        standardized = experts.standardized
+        bases = (None, experts.columns), (standardization(standardized), standardized)
+        planes = [
             ExpertPlanes(
                 basis if basis is None else Standardization(*(each[:features] for each in basis)),
                 np.swapaxes(part.weights[:, : min(features, width)], 1, 2).copy(),
@@ -184,6 +237,30 @@ class ExpertModel(Model):
             )
             for basis, part in bases
         ]
+        return [*planes, self.curved_planes(features)] if self.has_features() else planes
+
+    def curved_planes(self, features: int) -> ExpertPlanes:
+        """The outputs of the experts on random features."""
+        curves, width = self.experts.curves, min(features, self.width())
+        count, problems = curves.scratch.angles.size // 2, self.problems()
+        unit, own_widths = 1.0 / np.sqrt(count), enumerate((BY_RANGES, BY_JOINED_RANGES))
+        angles = [
+            curves.directions[0, :width, k * count : (k + 1) * count] * (widths[0] / each)
+            for k, widths in own_widths
+            for each in widths
+        ]
+        # Axes: problem, width, component (of pairs), part (cosine or sine), rule.
+        own = unit * curves.weights.reshape(problems, len(WIDTHS), count, 2, -1)
+        rules = own.shape[-1]
+        weights = np.zeros((problems, rules, len(WIDTHS), 2, len(WIDTHS), count))
+        for w in range(len(WIDTHS)):
+            weights[:, :, w, :, w] = own[:, w].transpose(0, 3, 2, 1)
+        experts = rules * len(WIDTHS)
+        return ExpertPlanes(
+            Waves(np.hstack(angles)),
+            weights.reshape(problems, experts, -1),
+            np.zeros((problems, experts)),
+        )
 
     def pooled(self) -> Planes:
         """One plane for each problem: the mean of the experts' log-odds, by their weights.
@@ -192,8 +269,8 @@ class ExpertModel(Model):
         row: such a plane is for any row. Of standardized columns it has ``d sqrt(count / spread)``,
         to which their features tend with more rows.
         """
-        mixture, (direct, scaled) = self.space.mixture, self.planes(self.width())
-        basis, first = standardization(self.space.standardized), direct.intercepts.shape[1]
+        mixture, (direct, scaled) = self.experts.mixture, self.planes(self.width())
+        basis, first = standardization(self.experts.standardized), direct.intercepts.shape[1]
         slopes = mixture.weights * mixture.slopes
         intercepts = np.hstack([direct.intercepts, scaled.intercepts])
         offsets = (mixture.weights * mixture.offsets + slopes * intercepts).sum(axis=1)
@@ -218,3 +295,29 @@ class ExpertModel(Model):
 
     def ceiling(self, rows: Any, radius: float) -> float:
         return np.inf
+
+
+def rules_on_features(spec: ModelSpec) -> int:
+    """The number of rules on the features of one width."""
+    return spec.mixture.count(ON_FEATURES) // len(WIDTHS)
+
+
+def shapes_of_weights(spec: ModelSpec, problems: int, width: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the largest arrays of a mixture, by their names in files."""
+    direct, standardized = map(len, parts_of(spec.mixture))
+    shapes: dict[str, tuple[int, ...]] = {
+        "experts.columns.weights": (problems, width + 1, direct),
+        "experts.standardized.weights": (problems, width + 1, standardized),
+    }
+    if rules := rules_on_features(spec):
+        shapes["experts.curves.weights"] = problems * len(WIDTHS), spec.n_components, rules
+    return shapes
+
+
+def check_width(width: int) -> None:
+    """Raise if random features of so many columns would take too much memory."""
+    if width > MOST_COLUMNS:
+        raise ValueError(
+            f"kernel='rbf' supports at most {MOST_COLUMNS} columns, because it stores n_components "
+            f"numbers for each of them; X has {width}. Use kernel='linear' instead."
+        )

@@ -66,7 +66,7 @@ class MixedPlanes(NamedTuple):
 
     They are the log-odds of ``sum_e share_e p_e`` for ``p_e = sigmoid(slope_e f_e + offset_e)``,
     with the outputs ``f_e`` of all groups, one after another, and the argument clipped to between
-    -`LARGEST_ODDS` and `LARGEST_ODDS` of `maxmargin.core.experts`.
+    -`LARGEST_ODDS` and `LARGEST_ODDS` of `maxmargin.experts.mixture`.
     """
 
     groups: Sequence[ExpertPlanes]

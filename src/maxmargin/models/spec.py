@@ -30,7 +30,7 @@ class ModelSpec:
     metric : the statistics kept for each column, a key of `models.linear_model.METRICS`
     regularization : the parameters of a `Leader`
     experts : the specifications of voting experts
-    mixture : the kind of each expert of a mixture (`spaces.expert_space`)
+    mixture : the kind of each expert of a mixture (`experts.expert_table`)
     n_components : of a mixture with kernel="rbf", the number of random features of each width
     """
 

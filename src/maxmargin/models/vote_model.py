@@ -9,9 +9,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.array_fields import Saved, own_arrays
-from maxmargin.core.experts import Votes, new_votes, predict_classes, score_votes, vote
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.trace import NO_TRACE, Trace
+from maxmargin.experts.votes import Votes, new_votes, predict_classes, score_votes, vote
 from maxmargin.models import model_formulas
 from maxmargin.models.base import Model, new_tally
 from maxmargin.models.spec import ModelSpec

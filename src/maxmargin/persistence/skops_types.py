@@ -7,8 +7,13 @@ from maxmargin import _registry
 # The classes of each package, by module and name.
 _PARTS = {
     "algorithms": "bisectionperceptron.Round noca.MixtureModel",
-    "core": "joint_loop.Rivals rows.Tail experts.Votes experts.Mixture",
+    "core": "joint_loop.Rivals rows.Tail",
     "estimator": "learner.Sparse",
+    "experts": """
+        learning.Experts learning.RowScratch mixture.ExpertMixture random_features.FeatureScratch
+        random_features.NoFeatures random_features.RandomFeatures scaled_columns.ScaledColumns
+        standardized_columns.StandardizedColumns standardized_columns.StandardizedRow votes.Votes
+    """,
     "kernels": """
         functions.GaussianKernel functions.LinearKernel functions.PolynomialKernel
         functions.PrecomputedKernel points.Points products.Products cuda.CudaProducts
@@ -17,23 +22,20 @@ _PARTS = {
         budget_model.BudgetModel budget_model.SharedStore budget_model.Store
         budget_policies.Projecting budget_model.SharedBudgetModel
         budget_policies.Replacing expert_model.ExpertModel
-        fourier_model.FourierModel joint_model.JointModel
-        kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
+        joint_model.JointModel kernel_model.JointKernelModel kernel_model.KernelModel
+        kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
         linear_model.DiagonalModel spec.ModelSpec
         vote_model.VoteModel
     """,
     "solvers": "hyperplanes.Hyperplanes regularization_path.RegularizationPath",
     "spaces": """
-        euclid.Euclid expert_space.ExpertColumns expert_space.ExpertSpace
-        fourier_space.FourierExperts fourier_space.FourierSpace
-        joint_space.JointSpace joint_space.JointWitness joint_space.KBest
+        euclid.Euclid joint_space.JointSpace joint_space.JointWitness joint_space.KBest
         joint_space.OneBest linear_space.LinearSpace gaussian_mixture.Mixture
         pair_space.PairSpace pnorm_plane.PlaneSpace pnorm.PNorm power.Power
         power.PowerBuffer problem_scalars.Scalars budget_space.SharedSlots budget_space.Slots
         certificate_vectors.Witness diagonal_space.DiagonalSpace diagonal_space.Confidence
         diagonal_space.AdaptiveRates diagonal_space.Leader
-        standardized_columns.StandardizedColumns
     """,
     "streams": "recipe.Recipe",
     "training": "calibration.Maps prediction_sets.SetTracker state.State types.Features",

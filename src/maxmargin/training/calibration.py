@@ -29,9 +29,9 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from maxmargin.core.array_fields import aligned_zeros, with_width
-from maxmargin.core.logistic_step import wrong_after_step
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rows import NO_TAIL, DenseRows
+from maxmargin.experts.logistic_step import wrong_after_step
 from maxmargin.models.base import Model
 from maxmargin.models.linear_model import LinearModel, read_only
 

@@ -59,20 +59,20 @@ brief = partial(Compiled, nogil=False)
 
 
 @brief
-def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
-    """The index of the highest output of ``shown`` problems from ``first`` on.
+def class_number(rows, space, first, found):  # type: ignore[no-untyped-def]
+    """The index of the highest output of the problems from ``first`` on, written to ``found``.
 
     For a single problem, whether its output is positive. -1 if an output is not finite, because
     the row has a NaN or infinite value.
     """
     best, highest = 0, -np.inf
-    for c in range(shown):
-        output = space.output(rows, 0, first + c)
-        if not abs(output) < np.inf:
+    space.fill_outputs(rows, 0, first, found)
+    for c in range(found.size):
+        if not abs(found[c]) < np.inf:
             return -1
-        if output > highest:
-            best, highest = c, output
-    if shown == 1:
+        if found[c] > highest:
+            best, highest = c, found[c]
+    if found.size == 1:
         return 1 if highest >= 0.0 else 0
     return best
 
@@ -81,8 +81,8 @@ def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
 def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
     """Write the outputs of the problems from ``first`` on to ``found``; True if all are finite."""
     finite = True
+    space.fill_outputs(rows, 0, first, found)
     for c in range(found.size):
-        found[c] = space.output(rows, 0, first + c)
         finite &= abs(found[c]) < np.inf
     return finite
 
@@ -153,6 +153,7 @@ class OneRow:
         self.class_weights = weights_by_label(by_label, state.classes, others=True)
         self.first, stop, _ = shown(state).indices(self.model.problems())
         self.shown = stop - self.first
+        self.found = np.empty(self.shown)
         # Machine code by function and argument types, and the one for rows of the latest layout.
         self.code: dict[Hashable, MachineCode] = {}
         self.learn_sparse: MachineCode | None = None
@@ -352,7 +353,7 @@ class OneRow:
             layout.fill(*x.values())
         except (struct.error, OverflowError):
             return self._predict_any(x)
-        number = classify(layout.row, self.view, self.first, self.shown)
+        number = classify(layout.row, self.view, self.first, self.found)
         return self.labels[number] if number >= 0 else self._predict_any(x)
 
     def _predict_any(self, x: Row) -> Hashable:
@@ -365,7 +366,7 @@ class OneRow:
         return self.labels[number]
 
     def _class_number(self, rows: SingleRow) -> int:
-        parts = rows, self.view, self.first, self.shown
+        parts = rows, self.view, self.first, self.found
         classify = self._entry(("class", type(rows)), class_number, *parts)
         if type(rows) is SparseRows:
             self.classify_sparse = classify

@@ -25,7 +25,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
-COMPILED_PACKAGES = ("core", "spaces", "certificates", "algorithms", "streams/text")
+COMPILED_PACKAGES = ("core", "spaces", "experts", "certificates", "algorithms", "streams/text")
 STALE_AFTER_SECONDS = 30 * 24 * 3600
 
 # What the names of files with compiled code end with.

@@ -289,8 +289,10 @@ class _Experts:
         )
         return cgutils.pointer_add(builder, array.data, builder.add(*offsets))
 
-    def vector(self, array: Any) -> Any:
-        return _array(self.context, self.builder, *array).data
+    def vector(self, array: Any, first: Any) -> Any:
+        """Where the numbers of the first expert of a line are in a vector."""
+        data = _array(self.context, self.builder, *array).data
+        return self.builder.gep(data, [self.number(first)])
 
     def count(self, lines: Any) -> Any:
         """How many experts ``lines`` have."""
@@ -339,11 +341,11 @@ class _Experts:
 
 
 @intrinsic
-def _add_line(_typing, lines, c, j, amount, totals):  # type: ignore[no-untyped-def]
+def _add_line(_typing, lines, c, j, amount, totals, first):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        lines, c, j, amount, totals = zip(signature.args, args, strict=True)
+        lines, c, j, amount, totals, first = zip(signature.args, args, strict=True)
         experts = _Experts(context, builder)
-        line, sums = experts.line(lines, c, j), experts.vector(totals)
+        line, sums = experts.line(lines, c, j), experts.vector(totals, first)
 
         def body(at, width):  # type: ignore[no-untyped-def]
             product = builder.fmul(experts.load(line, at, width), experts.same(amount[1], width))
@@ -353,14 +355,14 @@ def _add_line(_typing, lines, c, j, amount, totals):  # type: ignore[no-untyped-
         experts.each(experts.intp(0), experts.count(lines), body)
         return context.get_dummy_value()
 
-    return types.void(lines, c, j, types.float64, totals), generate
+    return types.void(lines, c, j, types.float64, totals, first), generate
 
 
-def _push(context, builder, weights, variances, c, j, first, stop, x, peak, steps, gains):  # type: ignore[no-untyped-def]
+def _push(experts, span, weights, variances, c, j, x, peak, steps, gains, first):  # type: ignore[no-untyped-def]
     """Both kinds of steps; without a peak, variances are no roots."""
-    experts = _Experts(context, builder)
+    builder = experts.builder
     w, sigma = experts.line(weights, c, j), experts.line(variances, c, j)
-    steps, gains = experts.vector(steps), experts.vector(gains)
+    steps, gains = experts.vector(steps, first), experts.vector(gains, first)
 
     def body(at, width):  # type: ignore[no-untyped-def]
         variance, value = experts.load(sigma, at, width), experts.same(x[1], width)
@@ -378,46 +380,46 @@ def _push(context, builder, weights, variances, c, j, first, stop, x, peak, step
             divisor = experts.root(divisor, width)
         experts.store(builder.fdiv(variance, divisor), sigma, at, width)
 
-    experts.each(first(experts), stop(experts), body)
-    return context.get_dummy_value()
+    experts.each(*span, body)
+    return experts.context.get_dummy_value()
 
 
 @intrinsic
-def _push_confident(_typing, weights, variances, c, j, stop, x, steps, gains):  # type: ignore[no-untyped-def]
+def _push_confident(_typing, weights, variances, c, j, stop, x, steps, gains, first):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        weights, variances, c, j, stop, x, steps, gains = zip(signature.args, args, strict=True)
-        span = lambda experts: experts.intp(0), lambda experts: experts.number(stop)
-        return _push(context, builder, weights, variances, c, j, *span, x, None, steps, gains)
+        weights, variances, c, j, stop, x, *rest = zip(signature.args, args, strict=True)
+        experts = _Experts(context, builder)
+        span = experts.intp(0), experts.number(stop)
+        return _push(experts, span, weights, variances, c, j, x, None, *rest)
 
-    return types.void(weights, variances, c, j, stop, types.float64, steps, gains), generate
+    return types.void(weights, variances, c, j, stop, types.float64, steps, gains, first), generate
 
 
 @intrinsic
-def _push_rooted(_typing, weights, variances, c, j, first, x, peak, steps, gains):  # type: ignore[no-untyped-def]
+def _push_rooted(_typing, weights, variances, c, j, start, x, peak, steps, gains, first):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        weights, variances, c, j, first, x, peak, steps, gains = zip(
-            signature.args, args, strict=True
-        )
-        span = lambda experts: experts.number(first), lambda experts: experts.count(weights)
-        return _push(context, builder, weights, variances, c, j, *span, x, peak, steps, gains)
+        weights, variances, c, j, start, *rest = zip(signature.args, args, strict=True)
+        experts = _Experts(context, builder)
+        span = experts.number(start), experts.count(weights)
+        return _push(experts, span, weights, variances, c, j, *rest)
 
     numbers = types.float64, types.float64
-    return types.void(weights, variances, c, j, first, *numbers, steps, gains), generate
+    return types.void(weights, variances, c, j, start, *numbers, steps, gains, first), generate
 
 
-def add_line(lines, c, j, amount, totals):  # type: ignore[no-untyped-def]
-    return lambda lines, c, j, amount, totals: _add_line(lines, c, j, amount, totals)
+def add_line(lines, c, j, amount, totals, first):  # type: ignore[no-untyped-def]
+    return lambda lines, c, j, amount, totals, first: _add_line(lines, c, j, amount, totals, first)
 
 
-def push_confident(weights, variances, c, j, stop, x, steps, gains):  # type: ignore[no-untyped-def]
-    return lambda weights, variances, c, j, stop, x, steps, gains: _push_confident(
-        weights, variances, c, j, stop, x, steps, gains
+def push_confident(weights, variances, c, j, stop, x, steps, gains, first):  # type: ignore[no-untyped-def]
+    return lambda weights, variances, c, j, stop, x, steps, gains, first: _push_confident(
+        weights, variances, c, j, stop, x, steps, gains, first
     )
 
 
-def push_rooted(weights, variances, c, j, first, x, peak, steps, gains):  # type: ignore[no-untyped-def]
-    return lambda weights, variances, c, j, first, x, peak, steps, gains: _push_rooted(
-        weights, variances, c, j, first, x, peak, steps, gains
+def push_rooted(weights, variances, c, j, start, x, peak, steps, gains, first):  # type: ignore[no-untyped-def]
+    return lambda weights, variances, c, j, start, x, peak, steps, gains, first: _push_rooted(
+        weights, variances, c, j, start, x, peak, steps, gains, first
     )
 
 

@@ -20,9 +20,9 @@ present one, with the sum of the squares of those before in place of the spread:
 
 Without an intercept no column is centered.
 
-The experts are of two kinds, in terms of the matrices Sigma of `spaces.expert_space` and with the
-features z in place of the row: STANDARDIZED with ``1 / (1 + G_j)``, and STANDARDIZED_ROOTED, which
-come last, with ``1 / sqrt(DELTA + G_j)``.
+The experts are of two kinds, in terms of the matrices Sigma of `experts.scaled_columns` and with
+the features z in place of the row: STANDARDIZED with ``1 / (1 + G_j)``, and STANDARDIZED_ROOTED,
+which come last, with ``1 / sqrt(DELTA + G_j)``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from maxmargin.core.array_fields import Array, Buffer, Follows
-from maxmargin.core.expert_lines import add_line, push_confident, push_rooted
 from maxmargin.core.numba_backend import bridge
+from maxmargin.experts.expert_lines import add_line, push_confident, push_rooted
 
 STANDARDIZED, STANDARDIZED_ROOTED = "standardized", "standardized, rooted"
 DELTA = 0.1
@@ -46,14 +46,26 @@ ENTERS_AT, LEAVES_AT = 2, 4
 OfExperts = Annotated[np.ndarray, Array("problems", "coordinates", "standardized", finite=True)]
 OfColumns = Annotated[np.ndarray, Array(1, "coordinates", finite=True)]
 NotNegative = Annotated[np.ndarray, Array(1, "coordinates", at_least=0.0, finite=True)]
-Members = Annotated[np.ndarray, Buffer("standardized")]
+
+
+class StandardizedRow(NamedTuple):
+    """Room for the features of one row.
+
+    Attributes
+    ----------
+    columns, features : the columns that are not 0, and z
+    values : by column, all 0 between two rows
+    """
+
+    columns: Annotated[np.ndarray, Buffer("coordinates * 2", dtype=np.int64)]
+    features: Annotated[np.ndarray, Buffer("coordinates * 2")]
+    values: Annotated[np.ndarray, Buffer("coordinates")]
 
 
 class StandardizedColumns(NamedTuple):
     """Statistics of columns, and the weights and variances of experts on standardized ones.
 
-    Statistics are of all rows learned from, and the same for all problems. They follow a row once
-    all problems have learned from it.
+    Statistics are of all rows learned from, and the same for all problems.
 
     Attributes
     ----------
@@ -65,10 +77,6 @@ class StandardizedColumns(NamedTuple):
         and the sum of their squared differences from it
     centered : 1 for columns that are
     listed : these columns, ``listed_count`` of them
-    values : scratch by column, all 0
-    row_columns, row_features : columns and z of the row that was read last, ``row_size`` of them
-    next_problem : the problem that comes next, if it is of the same row
-    sums, steps, gains : of the experts
     """
 
     confident: int
@@ -84,36 +92,19 @@ class StandardizedColumns(NamedTuple):
     centered: NotNegative
     listed: Annotated[np.ndarray, Array(1, "coordinates", dtype=np.int64, below="coordinates")]
     listed_count: Annotated[np.ndarray, Array(1, dtype=np.int64, below="coordinates")]
-    values: Annotated[np.ndarray, Buffer("coordinates")]
-    row_columns: Annotated[np.ndarray, Buffer("coordinates * 2", dtype=np.int64)]
-    row_features: Annotated[np.ndarray, Buffer("coordinates * 2")]
-    row_size: Annotated[np.ndarray, Buffer(1, dtype=np.int64)]
-    next_problem: Annotated[np.ndarray, Buffer(1, dtype=np.int64)]
-    sums: Members
-    steps: Members
-    gains: Members
 
-    def read_row(self, rows, i, c):
-        """Compute the features of row ``i``, unless the problem before ``c`` asked for them.
-
-        Whoever asks for a row begins with some problem and goes on with those after it.
-        """
-        is_new = c == 0 or c != self.next_problem[0]
-        self.next_problem[0] = c + 1
-        if not is_new:
-            return
+    def standardize(self, rows, i, row):
+        """Put the features of row ``i`` into ``row``; their number."""
         size, seen = 0, float(self.rows_seen[0])
         for k in range(rows.own_entries(i)):
             j, x = rows.own_entry(i, k)
             if self.centered[0, j] > 0.0:
-                self.values[j] = x
+                row.values[j] = x
             elif x != 0.0:
                 count, mean = self.counts[0, j], self.means[0, j]
                 square = self.squares[0, j] + mean * mean * count + x * x
-                self.row_columns[size] = j
-                self.row_features[size] = x * math.sqrt(
-                    (count + 1.0) / max(square, SMALLEST_SQUARE)
-                )
+                row.columns[size] = j
+                row.features[size] = x * math.sqrt((count + 1.0) / max(square, SMALLEST_SQUARE))
                 size += 1
         correction = 1.0 + 1.0 / max(seen, 1.0)
         for n in range(self.listed_count[0]):
@@ -121,58 +112,52 @@ class StandardizedColumns(NamedTuple):
             count, mean = self.counts[0, j], self.means[0, j]
             part = count / seen  # exactly 1 where nothing is 0, so that constant columns are 0
             spread = self.squares[0, j] + mean * mean * count * (1.0 - part)
-            difference = self.values[j] - mean * part
+            difference = row.values[j] - mean * part
             square = spread * correction + difference * difference
-            self.values[j] = 0.0
-            self.row_columns[size] = j
-            self.row_features[size] = difference * math.sqrt(seen / max(square, SMALLEST_SQUARE))
+            row.values[j] = 0.0
+            row.columns[size] = j
+            row.features[size] = difference * math.sqrt(seen / max(square, SMALLEST_SQUARE))
             size += 1
-        self.row_size[0] = size
+        return size
 
-    def predict_standardized(self, offset, c, outputs, first):
+    def predict_standardized(self, row, size, offset, c, outputs, first):
         """Put the outputs of the experts of problem ``c`` into ``outputs``, from ``first`` on.
 
         ``offset`` is the last coordinate of all rows, whose weight is the intercept.
         """
-        for e in range(self.sums.size):
-            self.sums[e] = 0.0
-        for n in range(self.row_size[0]):
-            add_line(self.weights, c, self.row_columns[n], self.row_features[n], self.sums)
-        add_line(self.weights, c, self.width, offset, self.sums)
-        for e in range(self.sums.size):
-            outputs[first + e] = self.sums[e]
+        for e in range(self.weights.shape[2]):
+            outputs[first + e] = 0.0
+        for n in range(size):
+            add_line(self.weights, c, row.columns[n], row.features[n], outputs, first)
+        add_line(self.weights, c, self.width, offset, outputs, first)
 
-    def measure_standardized(self, offset, c, lengths, first):
+    def measure_standardized(self, row, size, offset, c, lengths, first):
         """Put ``z' Sigma z`` of each expert into ``lengths``."""
-        for e in range(self.sums.size):
-            self.sums[e] = 0.0
-        for n in range(self.row_size[0]):
-            self.add_length(c, self.row_columns[n], self.row_features[n])
-        self.add_length(c, self.width, offset)
-        for e in range(self.sums.size):
-            lengths[first + e] = self.sums[e]
+        for e in range(self.weights.shape[2]):
+            lengths[first + e] = 0.0
+        for n in range(size):
+            self.add_length(c, row.columns[n], row.features[n], lengths, first)
+        self.add_length(c, self.width, offset, lengths, first)
 
-    def add_length(self, c, j, z):
+    def add_length(self, c, j, z, lengths, first):
         if z != 0.0:
             if self.variances[c, j, 0] == 0.0:
-                for e in range(self.sums.size):
+                for e in range(self.weights.shape[2]):
                     is_rooted = e >= self.confident
                     self.variances[c, j, e] = 1.0 / math.sqrt(DELTA) if is_rooted else 1.0
-            add_line(self.variances, c, j, z * z, self.sums)
+            add_line(self.variances, c, j, z * z, lengths, first)
 
-    def push_standardized(self, offset, c, steps, gains, first):
+    def push_standardized(self, row, size, offset, c, steps, gains, first):
         """Let the experts step along ``Sigma z``, and Sigma follow the gains."""
-        for e in range(self.sums.size):
-            self.steps[e], self.gains[e] = steps[first + e], gains[first + e]
-        for n in range(self.row_size[0]):
-            self.push_line(c, self.row_columns[n], self.row_features[n])
-        self.push_line(c, self.width, offset)
+        for n in range(size):
+            self.push_line(c, row.columns[n], row.features[n], steps, gains, first)
+        self.push_line(c, self.width, offset, steps, gains, first)
 
-    def push_line(self, c, j, z):
+    def push_line(self, c, j, z, steps, gains, first):
         if z != 0.0:
             weights, variances, stop = self.weights, self.variances, self.confident
-            push_confident(weights, variances, c, j, stop, z, self.steps, self.gains)
-            push_rooted(weights, variances, c, j, stop, z, 1.0, self.steps, self.gains)
+            push_confident(weights, variances, c, j, stop, z, steps, gains, first)
+            push_rooted(weights, variances, c, j, stop, z, 1.0, steps, gains, first)
 
     def learn_statistics(self, rows, i):
         """Let the statistics follow row ``i``."""
@@ -207,5 +192,5 @@ class StandardizedColumns(NamedTuple):
 
 
 bridge("add_length", "push_line", "center")
-bridge("read_row", "predict_standardized", "measure_standardized", "push_standardized")
+bridge("standardize", "predict_standardized", "measure_standardized", "push_standardized")
 bridge("learn_statistics", inline=False)

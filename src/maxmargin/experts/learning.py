@@ -1,0 +1,184 @@
+"""Learning and predicting by a mixture of experts, row by row.
+
+A row is learned in one call of `Experts.learn_row`, one problem after another: all experts predict,
+measure the row, find their steps and make them, and the mixture learns from what they predicted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.array_fields import Array, Buffer, Saved
+from maxmargin.core.numba_backend import Compiled, bridge
+from maxmargin.experts.expert_steps import expert_step
+from maxmargin.experts.mixture import ExpertMixture
+from maxmargin.experts.scaled_columns import ScaledColumns
+from maxmargin.experts.standardized_columns import StandardizedColumns, StandardizedRow
+
+OfExperts = Annotated[np.ndarray, Buffer("experts")]
+
+
+class RowScratch(NamedTuple):
+    """Room for what is computed of one row; nothing is read from it that an earlier call wrote.
+
+    Attributes
+    ----------
+    row : its standardized features
+    odds : of each problem, before the row is learned
+    outputs, chances : of the experts, before the row is learned
+    margins, lengths, steps, gains : of the experts, see `expert_steps`
+    """
+
+    row: StandardizedRow
+    odds: Annotated[np.ndarray, Buffer("problems")]
+    outputs: OfExperts
+    chances: OfExperts
+    margins: OfExperts
+    lengths: OfExperts
+    steps: OfExperts
+    gains: OfExperts
+
+
+class Experts(NamedTuple):
+    """The experts of one or more problems, and their mixture.
+
+    The experts on columns as they are come first, then those on standardized columns, and then
+    those on random features, if any.
+
+    Attributes
+    ----------
+    columns, standardized : experts on columns
+    curves : experts on random features: `RandomFeatures`, or `NoFeatures`
+    mixture : of all experts
+    updates_made : of each problem; every row is one
+    scratch : room for intermediate results
+    """
+
+    columns: Annotated[ScaledColumns, Saved()]
+    standardized: Annotated[StandardizedColumns, Saved()]
+    curves: Annotated[Any, Saved()]
+    mixture: Annotated[ExpertMixture, Saved()]
+    updates_made: Annotated[np.ndarray, Array("problems", dtype=np.int64)]
+    scratch: RowScratch
+
+    def on_columns(self):
+        """The number of experts on columns, standardized or not."""
+        return self.columns.weights.shape[2] + self.standardized.weights.shape[2]
+
+    def fill_outputs(self, rows, i, first, found):
+        """Put the log-odds of row ``i`` in the problems from ``first`` on into ``found``."""
+        size = self.standardized.standardize(rows, i, self.scratch.row)
+        self.curves.read_features(rows, i)
+        for c in range(found.size):
+            found[c] = self.log_odds(rows, i, size, first + c)
+
+    def log_odds(self, rows, i, size, c):
+        """The log-odds of problem ``c``; ``size`` is the number of standardized features."""
+        row, outputs, direct = self.scratch.row, self.scratch.outputs, self.columns.weights.shape[2]
+        self.columns.predict_scaled(rows, i, c, outputs)
+        self.standardized.predict_standardized(row, size, rows.tail.offset, c, outputs, direct)
+        self.curves.predict_row(c, outputs, self.on_columns())
+        awake = self.curves.awake(c, outputs.size, self.on_columns())
+        return self.mixture.log_odds_of(c, outputs, self.scratch.chances, awake)
+
+    def learn_row(self, table, rows, i, targets, trials):
+        """Learn row ``i``, the trial number ``trials``; are the first rows complete with it?
+
+        The log-odds of all problems before that are put into ``scratch.odds``.
+        """
+        size = self.standardized.standardize(rows, i, self.scratch.row)
+        self.curves.read_features(rows, i)
+        weight = targets.weight_of(i)
+        for c in range(targets.problems()):
+            self.scratch.odds[c] = self.log_odds(rows, i, size, c)
+            self.learn_problem(table, rows, i, size, c, targets.sign(i, c), weight, trials)
+        self.standardized.learn_statistics(rows, i)
+        return self.curves.keep_row(rows, i)
+
+    def learn_problem(self, table, rows, i, size, c, y, weight, trials):
+        """Learn row ``i`` in problem ``c``, given the outputs of the experts for it."""
+        columns, standardized, curves = self.columns, self.standardized, self.curves
+        scratch, row, offset = self.scratch, self.scratch.row, rows.tail.offset
+        margins, lengths, steps, gains = (
+            scratch.margins,
+            scratch.lengths,
+            scratch.steps,
+            scratch.gains,
+        )
+        experts, direct, on_columns = margins.size, columns.weights.shape[2], self.on_columns()
+        for e in range(experts):
+            margins[e] = scratch.outputs[e]
+        if columns.measure_scaled(rows, i, c, lengths):
+            columns.take_in_row(rows, i, c)
+            columns.measure_scaled(rows, i, c, lengths)
+            columns.predict_scaled(rows, i, c, margins)
+        for e in range(experts):
+            margins[e] *= y
+        standardized.measure_standardized(row, size, offset, c, lengths, direct)
+        curves.measure_row(c, lengths, on_columns)
+        awake = curves.awake(c, experts, on_columns)
+        curves.prepare(table, self.mixture, c, y, weight, scratch, on_columns)
+        for e in range(experts):
+            family, number = table.families[e], table.numbers[e]
+            steps[e], gains[e] = expert_step(family, number, margins[e], lengths[e], weight)
+        self.mixture.learn_outcome(c, y, scratch.outputs, scratch.chances, weight, trials, awake)
+        for e in range(experts):
+            steps[e] *= y
+        columns.push_scaled(rows, i, c, steps, gains)
+        standardized.push_standardized(row, size, offset, c, steps, gains, direct)
+        curves.push_row(c, steps, gains, on_columns)
+        self.updates_made[c] += 1
+
+
+bridge("on_columns", "log_odds", "learn_row", "learn_problem")
+
+
+@Compiled
+def learn_rows(rows, targets, order, start, table, experts, tally, trace):  # type: ignore[no-untyped-def]
+    """Learn the rows ``order[start:]``, until the first rows are complete; see `core.loop.learn`.
+
+    An entry ``-1 - i`` only computes outputs for row i. Returns the number of entries that are
+    done, and whether the widths of random features have to be found.
+    """
+    trials, mistakes, odds = tally[0].trials, tally[0].mistakes, experts.scratch.odds
+    n, is_due, made = start, False, trace.updates_before(start)
+    while n < order.size and not is_due:
+        i = order[n]
+        rows.prefetch(order, n)
+        if i < 0:
+            experts.fill_outputs(rows, -1 - i, 0, odds)
+        else:
+            trials += 1
+            is_due = experts.learn_row(table, rows, i, targets, trials)
+            made += float(odds.size)
+            own, rival, least = 0.0, -np.inf, np.inf
+            for c in range(odds.size):
+                y = targets.sign(i, c)
+                least = min(least, y * odds[c])
+                if y > 0.0:
+                    own = odds[c]
+                elif targets.is_shown(c):
+                    rival = max(rival, odds[c])
+            mistakes += targets.is_mistake(own, rival, least)
+            if i < trace.touched.size:
+                trace.touched[i] = trace.stamp
+        if n < trace.history.shape[0]:
+            for c in range(odds.size):
+                trace.history[n, c] = odds[c]
+            trace.history[n, odds.size] = made
+        n += 1
+    tally[0].trials, tally[0].mistakes = trials, mistakes
+    return n, is_due
+
+
+@Compiled
+def outputs_of_all(rows, experts, found):  # type: ignore[no-untyped-def]
+    """Put the outputs of all rows and problems into ``found``."""
+    odds = experts.scratch.odds
+    for i in range(rows.size()):
+        rows.prefetch_behind(i)
+        experts.fill_outputs(rows, i, 0, odds)
+        for c in range(odds.size):
+            found[i, c] = odds[c]
