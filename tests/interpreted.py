@@ -19,8 +19,8 @@ from extent import EVERYTHING
 from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import learn
 from maxmargin.core.numba_backend import Compiled
+from maxmargin.experts.expert_loop import learn_rows
 from maxmargin.experts.expert_table import ExpertTable
-from maxmargin.experts.learning import learn_rows
 
 INTERPRETED = (learn, learn_jointly, learn_rows)
 # Of one combination of classes, in this process.

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from maxmargin import AutoMargin
 from maxmargin.evaluate import progressive
-from maxmargin.experts.learning import learn_rows
+from maxmargin.experts.expert_loop import learn_rows
 from maxmargin.experts.scaled_columns import BY_COLUMN, ROOTED
 from maxmargin.experts.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED
 from maxmargin.training.protocol import state_of

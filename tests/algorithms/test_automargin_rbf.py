@@ -12,7 +12,7 @@ import maxmargin
 from maxmargin import AutoMargin
 from maxmargin.evaluate import Drift, DriftAlarm, progressive
 from maxmargin.evaluate.frozen_copies import frozen_copy
-from maxmargin.experts.learning import learn_rows
+from maxmargin.experts.expert_loop import learn_rows
 from maxmargin.experts.random_features import FIRST_ROWS, WIDTHS
 from maxmargin.models.expert_model import MOST_COLUMNS
 from maxmargin.training.protocol import state_of

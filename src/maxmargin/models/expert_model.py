@@ -14,7 +14,7 @@ from maxmargin.core.array_fields import Saved, blank
 from maxmargin.core.loop import present
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
-from maxmargin.experts.learning import Experts, learn_rows, outputs_of_all
+from maxmargin.experts.expert_loop import Experts, learn_rows, outputs_of_all
 from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.random_features import (
     BY_JOINED_RANGES,

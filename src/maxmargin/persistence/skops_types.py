@@ -10,9 +10,10 @@ _PARTS = {
     "core": "joint_loop.Rivals rows.Tail",
     "estimator": "learner.Sparse",
     "experts": """
-        learning.Experts learning.RowScratch mixture.ExpertMixture random_features.FeatureScratch
-        random_features.NoFeatures random_features.RandomFeatures scaled_columns.ScaledColumns
-        standardized_columns.StandardizedColumns standardized_columns.StandardizedRow votes.Votes
+        expert_loop.Experts expert_loop.RowScratch mixture.ExpertMixture votes.Votes
+        random_features.FeatureScratch random_features.NoFeatures random_features.RandomFeatures
+        scaled_columns.ScaledColumns standardized_columns.StandardizedColumns
+        standardized_columns.StandardizedRow
     """,
     "kernels": """
         functions.GaussianKernel functions.LinearKernel functions.PolynomialKernel
