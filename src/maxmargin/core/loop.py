@@ -20,7 +20,9 @@ TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("largest_xx", "f8")], a
 
 
 class AnyRow:
-    """Default methods of spaces whose metric does not depend on rows."""
+    """Default methods of spaces, of those whose metric does not depend on rows."""
+
+    output: Callable[..., float]
 
     def take_in(self, rows, i, c, f, trial):
         """Prepare to learn row ``i``, whose output was ``f``; returns the new output."""
