@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from maxmargin.core.array_fields import aligned_zeros, with_width
@@ -281,10 +282,9 @@ def maps_for(model: Model) -> Maps:
 # --------------------------------------------------------------------- Platt's sigmoids, in a batch
 # For each problem ``P(y = +1) = sigmoid(offset + slope score)`` minimises the log loss with Platt's
 # targets, ``(N+ + 1) / (N+ + 2)`` for positive rows and ``1 / (N- + 2)`` for others, where N are
-# sums of sample weights. The loss is convex, so Newton's method finds its minimum; each step is
-# halved until the loss falls (Lin, Lin and Weng, "A note on Platt's probabilistic outputs", 2007).
+# sums of sample weights (Lin, Lin and Weng, "A note on Platt's probabilistic outputs", 2007).
 # A negative slope, of uninformative scores, becomes 0.
-NEWTON_STEPS, HALVINGS, NEWTON_PRECISION = 100, 40, 1e-10
+PLATT_PRECISION = 1e-10
 
 
 def fitted_maps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> Maps:
@@ -304,36 +304,22 @@ def sigmoid_for(
     """Offset and slope of Platt's sigmoid."""
     ones, zeros = weights[positive].sum(), weights[~positive].sum()
     targets = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (zeros + 2.0))
-    offset, slope = _newton(scores, targets, weights, np.log((ones + 1.0) / (zeros + 1.0)))
+    shares, rows = weights / weights.sum(), np.stack([np.ones_like(scores), scores])
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        odds = theta @ rows
+        value = -shares @ (targets * log_expit(odds) + (1.0 - targets) * log_expit(-odds))
+        return float(value), rows @ (shares * (expit(odds) - targets))
+
+    def hessian(theta: np.ndarray) -> np.ndarray:
+        chances = expit(theta @ rows)
+        curvature: np.ndarray = (rows * (shares * chances * (1.0 - chances))) @ rows.T
+        return curvature
+
+    start = [np.log((ones + 1.0) / (zeros + 1.0)), 0.0]
+    how = {"jac": True, "hess": hessian, "options": {"gtol": PLATT_PRECISION}}
+    offset, slope = map(float, minimize(loss, start, method="trust-exact", **how).x)
     if slope >= 0.0:
         return offset, slope
     mean = np.average(targets, weights=weights)
     return float(np.log(mean / (1.0 - mean))), 0.0
-
-
-def _newton(
-    scores: np.ndarray, targets: np.ndarray, weights: np.ndarray, offset: float
-) -> tuple[float, float]:
-    rows, theta = np.stack([np.ones_like(scores), scores]), np.array([offset, 0.0])
-    value = _log_loss(theta @ rows, targets, weights)
-    for _ in range(NEWTON_STEPS):
-        chances = expit(theta @ rows)
-        gradient = rows @ (weights * (chances - targets))
-        curvature = (rows * (weights * chances * (1.0 - chances))) @ rows.T
-        curvature[[0, 1], [0, 1]] += 1e-12 * (curvature.trace() + weights.sum())
-        step = -np.linalg.solve(curvature, gradient)
-        if -gradient @ step <= NEWTON_PRECISION * (value + NEWTON_PRECISION):
-            break
-        for _ in range(HALVINGS):
-            then = _log_loss((theta + step) @ rows, targets, weights)
-            if then < value:
-                break
-            step *= 0.5
-        else:
-            break  # rounding leaves nothing to gain
-        theta, value = theta + step, then
-    return float(theta[0]), float(theta[1])
-
-
-def _log_loss(odds: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
-    return float(-weights @ (targets * log_expit(odds) + (1.0 - targets) * log_expit(-odds)))
