@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pickle
@@ -35,13 +34,12 @@ OURS, VOWPAL, RIVER = "maxmargin serve, durable", "Vowpal Wabbit's daemon", "riv
 EMPTY, DISK = "a route that does nothing", "fsyncs of this disk"
 SINGLE = f"single events, {CLIENTS} clients"
 BATCHES = f"batches of {BATCH:,} rows as "
-JSON, ARROW, LINES = BATCHES + "JSON", BATCHES + "Arrow", BATCHES + "text"
-RECIPE = ARROW + ", through a recipe"
+JSON, LINES = BATCHES + "JSON", BATCHES + "text"
 WHILE_LEARNING = "predictions while events are learned"
 PROCESSOR = "µs of processor time a row, all answers"
 GENERATOR = "share of a core for the clients"
 # What is asked: rates in rows a second, times in milliseconds.
-RATES = {Key(SINGLE, OURS): 2000.0, Key(JSON, OURS): 150_000.0, Key(ARROW, OURS): 150_000.0}
+RATES = {Key(SINGLE, OURS): 2000.0, Key(JSON, OURS): 150_000.0}
 TIMES = {Key(SINGLE, OURS): 25.0, Key(WHILE_LEARNING, OURS): 10.0}
 
 
@@ -134,8 +132,6 @@ def report(rates: Values, found: dict[Key, list[float]], skipped: dict[str, str]
 # ---------------------------------------------------------------------------------------- requests
 def written(folder: Path) -> dict[str, str]:
     """Files of requests that are ready to be sent."""
-    import pyarrow as pa
-
     random = np.random.default_rng(0)
     X = random.standard_normal((ROWS, WIDTH)).round(4)
     y = (X @ random.standard_normal(WIDTH) + random.standard_normal(ROWS) > 0.0).tolist()
@@ -148,14 +144,6 @@ def written(folder: Path) -> dict[str, str]:
         for row, label in zip(X.tolist(), y, strict=True)
     ]
 
-    def arrow(block: slice) -> bytes:
-        table = pa.table({name: X[block, j] for j, name in enumerate(names)})
-        table = table.append_column("label", [labels[block]])
-        sink = io.BytesIO()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        return sink.getvalue()
-
     singles = [{"row": row, "label": label} for row, label in zip(dicts, labels, strict=True)]
     batches = [{"rows": X[block].tolist(), "labels": labels[block]} for block in blocks]
     rows = [{"row": row} for row in dicts[:500]]
@@ -163,9 +151,6 @@ def written(folder: Path) -> dict[str, str]:
         "singles": [post("/learn", as_json(one)) for one in singles],
         "empty": [post("/empty", as_json(one)) for one in singles],
         "batches": [post("/learn", as_json(one)) for one in batches],
-        "arrow": [
-            post("/learn", arrow(block), "application/vnd.apache.arrow.stream") for block in blocks
-        ],
         "rows": [post("/predict", as_json(one)) for one in rows],
         "lines": [line.encode() for line in lines],
         "blocks of lines": ["".join(lines[block]).encode() for block in blocks],
@@ -179,8 +164,8 @@ def as_json(content: object) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def post(path: str, body: bytes, kind: str = "application/json") -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
+def post(path: str, body: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -199,9 +184,6 @@ def all_loads(files: dict[str, str]) -> Iterator[Load]:
     batches = group("batches", BATCH_CLIENTS)
     yield Load(Key(JSON, OURS), "maxmargin, arrays", [batches], rows=BATCH)
     yield Load(Key(JSON, RIVER), "starlette", [batches], rows=BATCH)
-    arrow = group("arrow", BATCH_CLIENTS)
-    yield Load(Key(ARROW, OURS), "maxmargin, arrays", [arrow], rows=BATCH)
-    yield Load(Key(RECIPE, OURS), "maxmargin", [arrow], rows=BATCH)
     blocks = group("blocks of lines", BATCH_CLIENTS)
     yield Load(Key(LINES, VOWPAL), "vowpal", [blocks], rows=BATCH, lines=True)
 

@@ -1,236 +1,223 @@
 """Kill a server that is being taught, and start it again: ``python tests/campaigns/kills.py 200``.
 
-Clients with ids send single events, lines, batches and labels of predictions; what was not
-acknowledged is sent again. SIGKILL comes at any moment, also while the server starts. Some kills
-leave half a record behind, some are power cuts (`powercuts`). In the end each event that was
-acknowledged is in the log, none is there twice, and the server's model is, to the bit, that of a
-learner that was fed the log in its order and never stopped. With ``--no-keep-log`` most of the log
-is gone by then; the numbers that came with the acknowledgements say what stood in it. With
-``--compacting`` the server writes snapshots and drops files of its log nearly all the time, so that
-most kills come in the midst of that.
+Clients with ids send single events, batches, lines and labels of predictions; what was not
+acknowledged is sent again. SIGKILL comes at any moment, also while the server starts; with
+``--power-cuts 0.5`` every other kill loses what was not synced, too (`powercuts`). In the end each
+acknowledged event is in the database, once, as it was sent and with the number that was told, and
+the model is, to the bit, that of a learner that learned these events in their order by itself.
 """
 
 import argparse
+import json
 import random
 import shutil
+import socket
+import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from serve import logs, powercuts
-from serve.histories import Client
-from serve.learners import KINDS, Kind, fed, mistakes_of
+import numpy as np
+from campaigns import powercuts
 from serve.processes import Server
-from zygote import PRELOADED, Zygote
+from zygote import Zygote, shared
 
-CLIENTS = 4
-KILLS_OF_A_RUN = 20
-MOST_DEEDS = 60  # that are acknowledged between two kills
-# Files that are full, and snapshots that are due, all the time.
-SMALL = ("--limit", "segment_bytes=20000", "--limit", "snapshot_events=150")
-COMPACTING = ("--limit", "segment_bytes=500", "--limit", "snapshot_events=2")
+import maxmargin
+from maxmargin.client import Client, ServeError, new_id
+from maxmargin.serve.beginnings import new_learner
+from maxmargin.serve.database import FILE
+
+CLASSES = ["no", "yes"]
+# Algorithms with their parameters; rows have names or, for kernels, numbers.
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "columns": ("AMIRA", {}),
+    "mixture": ("AutoMargin", {}),
+    "kernel": ("PassiveAggressive", {"kernel": "rbf", "gamma": 0.5, "budget": 20}),
+}
+CLIENTS, KILLS_OF_A_RUN, MOST_DEEDS = 4, 20, 60
 
 
 @dataclass
 class Outcome:
-    """What one run, or several together, found."""
+    """What was counted, and what was wrong."""
 
-    counts: Counter = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     troubles: list[str] = field(default_factory=list)
 
-    def add(self, run: "Outcome", title: str, place: Path) -> None:
-        """Count a run among those so far, and show it."""
-        self.counts.update(run.counts)
-        self.counts["runs"] += 1
-        self.troubles += [f"{title}, {place}: {text}" for text in run.troubles]
-        print(f"{title}: {dict(run.counts)}", *run.troubles, sep="\n  ", flush=True)
 
-    def report(self, folder: Path) -> int:
-        """Show all, and give the exit code; a folder with troubles in it is kept."""
-        print(dict(self.counts))
-        if self.troubles:
-            print(f"{len(self.troubles)} troubles; see {folder}")
-            return 1
-        shutil.rmtree(folder)
-        return 0
+class Teacher(threading.Thread):
+    """A client that sends events until it is told to end; ``done`` has what was acknowledged."""
+
+    def __init__(self, run: "Run", number: int) -> None:
+        super().__init__(daemon=True)
+        self.run_, self.chance = run, random.Random(run.seed * 100 + number)
+        self.done: dict[str, tuple[Any, Any, int]] = {}  # rows, labels and sequence by id
+        self.failure: BaseException | None = None
+
+    def row(self) -> tuple[Any, str]:
+        x, z = self.chance.randint(0, 9), self.chance.random()
+        label = CLASSES[(x > 4) != (self.chance.random() < 0.1)]
+        return (
+            [float(x), z] if self.run_.kind == "kernel" else {"x": x, "from": f"f{x % 3}"}
+        ), label
+
+    def run(self) -> None:
+        try:
+            with Client(self.run_.url, retries=0) as client:
+                while not self.run_.ending.is_set():
+                    self.deed(client)
+        except BaseException as error:
+            self.failure = error
+
+    def deed(self, client: Client) -> None:
+        """One event, however often it has to be sent."""
+        key, way = new_id(), self.chance.choice(("row", "row", "batch", "label"))
+        if way == "label":
+            row, label = self.row()
+            self.sent(lambda: client.predict(row, id=key))
+            told = self.sent(lambda: client.label(key, label))
+            self.done[key] = [row], [label], told["sequence"]
+            return
+        pairs = [self.row() for _ in range(1 if way == "row" else self.chance.randint(2, 20))]
+        rows, labels = (list(each) for each in zip(*pairs, strict=True))
+        given = (rows[0], labels[0]) if way == "row" else (rows, labels)
+        told = self.sent(lambda: client.learn(*given, id=key))
+        self.done[key] = rows, labels, told["sequence"]
+
+    def sent(self, request: Any) -> Any:
+        while True:
+            try:
+                return request()
+            except ServeError as error:
+                if error.status not in (None, 503, 507, 429):
+                    raise
+                time.sleep(0.02)
 
 
-@dataclass
 class Run:
-    """A server, its clients, and who kills it."""
+    """A server that is taught and killed."""
 
-    kind: Kind
-    folder: Path
-    seed: int
-    environment: dict[str, str] = field(default_factory=dict)
-    disk: Path | None = None  # for the data, if not that of the folder
-    zygote: Zygote | None = None
-    keep_log: bool = True
-    limits: tuple[str, ...] = SMALL
-
-    def __post_init__(self) -> None:
-        self.chance = random.Random(self.seed)
-        self.data = (self.disk or self.folder) / "data"
-        options = (*self.kind.options(self.folder), *self.limits, *["--keep-log"] * self.keep_log)
-        self.server = Server(self.data, *options, environment=self.environment, zygote=self.zygote)
-        self.clients = [
-            Client(f"{self.seed}-{k}", self.kind.problem, self.seed, lambda: self.server.port)
-            for k in range(CLIENTS)
-        ]
-        self.outcome = Outcome()
+    def __init__(
+        self,
+        kind: str,
+        folder: Path,
+        seed: int,
+        environment: dict[str, str] | None = None,
+        zygote: Zygote | None = None,
+        data: Path | None = None,
+    ) -> None:
+        self.kind, self.folder, self.seed = kind, folder, seed
+        self.chance, self.outcome = random.Random(seed), Outcome()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        algorithm, parameters = KINDS[kind]
+        options = ["--algorithm", algorithm, "--classes", ",".join(CLASSES), "--port", str(port)]
+        for name, value in parameters.items():
+            options += ["--set", f"{name}={value}"]
+        self.data = data or folder / "data"
+        self.server = Server(self.data, *options, environment=environment, zygote=zygote)
+        self.ending = threading.Event()
+        self.teachers = [Teacher(self, number) for number in range(CLIENTS)]
 
     def __enter__(self) -> "Run":
         self.server.start()
-        for client in self.clients:
-            client.thread.start()
+        for each in self.teachers:
+            each.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
+        self.ending.set()
         self.server.end()
 
+    def deeds(self) -> int:
+        for each in self.teachers:
+            if each.failure is not None:
+                raise each.failure
+        return sum(len(each.done) for each in self.teachers)
+
     def wait_for(self, deeds: int) -> None:
-        """Until so many more deeds of clients were acknowledged."""
-        wanted = deeds + sum(len(client.done) for client in self.clients)
-        while sum(len(client.done) for client in self.clients) < wanted:
-            if not any(client.thread.is_alive() for client in self.clients):
-                return  # all have troubles, which are told in the end
-            if self.server.process.poll() is not None:
-                return  # it has ended by itself, which whoever kills it finds
-            time.sleep(0.002)
+        """Until so many more events are acknowledged."""
+        goal, end = self.deeds() + deeds, time.monotonic() + 120.0
+        while self.deeds() < goal:
+            assert time.monotonic() < end, f"nothing is acknowledged: {self.server.log.read_text()}"
+            time.sleep(0.005)
 
     def finish(self) -> Outcome:
-        """All clients come to their end, the server stops, and everything is compared."""
-        self.server.wait_until_healthy()
-        for client in self.clients:
-            client.quiet.set()
-        for client in self.clients:
-            client.thread.join(120.0)
-            if client.thread.is_alive():
-                client.trouble.append("waits for ever")
-            self.outcome.troubles += [f"{client.name}: {text}" for text in client.trouble]
-        told = self.server.asks("GET", "/model").json
-        file = self.server.asks("GET", "/model/file").body
+        """Let the clients end, and compare the folder and the model with what was told."""
+        self.ending.set()
+        for each in self.teachers:
+            each.join(120.0)
+        self.deeds()
+        with Client(self.url) as client:
+            client.download(self.folder / "served.mm")
+            rows = client.model()["rows"]
         if code := self.server.stop():
-            self.outcome.troubles.append(f"SIGTERM: ended with {code}")
-        recorded = list(logs.learned(self.data / "default"))
-        if not self.keep_log:
-            recorded = self.with_what_is_gone(recorded)
-        self.compare_events(recorded)
-        self.compare_models(recorded, told, file)
-        self.server.start()
-        self.server.wait_until_healthy()
-        self.compare_answers(told, self.server.asks("GET", "/model").json)
-        if self.server.asks("GET", "/model/file").body != file:
-            self.outcome.troubles.append("another model after a graceful stop")
-        if self.kind.shadow:
-            self.compare_shadow(recorded)
-        self.server.stop()
+            self.outcome.troubles.append(f"it ended with {code}")
+        if "Traceback" in (log := self.server.log.read_text()):
+            self.outcome.troubles.append(log[log.index("Traceback") :][:2000])
+        self.compare(rows)
         return self.outcome
 
-    def compare_answers(self, told: dict[str, Any], again: dict[str, Any]) -> None:
-        """Each served answer whose label came is scored once, also after a graceful stop."""
-        labelled = sum(
-            event.acknowledged
-            for client in self.clients
-            for deed in client.deeds
-            if deed.kind == "asked"
-            for event in deed.events
-        )
-        self.outcome.counts["answers"] += labelled
-        if told["answers"] != labelled:
-            self.outcome.troubles.append(f"{told['answers']} answers scored of {labelled}")
-        for name in ("answers", "wrong_answers", "recent_answer_accuracy"):
-            if told[name] != again[name]:
-                self.outcome.troubles.append(f"{name}: {told[name]}, and {again[name]} later")
-
-    def with_what_is_gone(self, recorded: list[logs.Learned]) -> list[logs.Learned]:
-        """The log with what was dropped from it, in the order of the acknowledgements."""
-        first = min((each.sequence for each in recorded), default=sys.maxsize)
-        gone = [
-            logs.Learned(event.sequence, event.id, event.rows, event.labels, event.all_weights())
-            for client in self.clients
-            for deed in client.deeds
-            for event in deed.events
-            if event.acknowledged and event.sequence < first
-        ]
-        self.outcome.counts["dropped events"] += len(gone)
-        return sorted(gone, key=lambda each: each.sequence) + recorded
-
-    def compare_events(self, recorded: list[logs.Learned]) -> None:
-        """Those in the log with those that were sent."""
+    def compare(self, rows: int) -> None:
         counts, troubles = self.outcome.counts, self.outcome.troubles
-        sent = {
-            event.id: event
-            for client in self.clients
-            for deed in client.deeds
-            for event in deed.events
-        }
-        times = Counter(each.id for each in recorded)
-        promised = {name for name, event in sent.items() if event.acknowledged}
-        lost = promised - set(times)
-        twice = {name for name, count in times.items() if count > 1}
-        strange = set(times) - set(sent)
-        counts["events"] += len(promised)
-        counts["rows"] += sum(len(each.labels) for each in recorded)
-        counts["lost"] += len(lost)
-        counts["twice"] += len(twice)
-        counts["retries of what was in the log"] += sum(each.duplicates for each in self.clients)
-        counts["later"] += sum(each.busy for each in self.clients)
-        troubles += [f"{name} is lost" for name in sorted(lost)[:5]]
-        troubles += [f"{name} is there twice" for name in sorted(twice)[:5]]
-        troubles += [f"{name} was never sent" for name in sorted(strange)[:5]]
-        for each in recorded:
-            event = sent.get(each.id)
-            if event and not each.equals(event):
-                troubles.append(f"{each.id} is not what was sent: {each} and {event}")
-            if event and event.sequence not in (None, each.sequence):
-                troubles.append(f"{each.id} has sequence {each.sequence}, told {event.sequence}")
-
-    def compare_models(
-        self, recorded: list[logs.Learned], told: dict[str, Any], file: bytes
-    ) -> None:
-        """That of the server with one that never was in a server."""
-        troubles = self.outcome.troubles
-        expected = fed(self.kind.fresh(self.folder), self.kind, self.folder, recorded)
-        if expected.file != file:
-            troubles.append("the model is not that of the log")
-            (self.folder / "served.mm").write_bytes(file)
-            (self.folder / "expected.mm").write_bytes(expected.file)
+        connection = sqlite3.connect(self.data / FILE)
+        events = connection.execute("SELECT sequence, body, refused FROM events").fetchall()
+        connection.close()
+        learner, learned = new_learner(*KINDS[self.kind]), Counter[str]()
+        by_id: dict[str, tuple[Any, Any, int]] = {}
+        total = 0
+        for sequence, text, refused in events:
+            body = json.loads(text)
+            found, labels = body.get("rows") or [body["row"]], body.get("labels") or [body["label"]]
+            by_id[body["id"]] = found, labels, sequence
+            learned[body["id"]] += 1
+            total += len(found)
+            if refused:
+                troubles.append(f"event {sequence} was refused: {refused}")
+            for row, label in zip(found, labels, strict=True):
+                given = np.array(row) if isinstance(row, list) else row
+                learner.learn_one(given, label, classes=CLASSES)
+        told = {key: each for teacher in self.teachers for key, each in teacher.done.items()}
+        troubles += [f"{key} is lost" for key in told if key not in by_id]
+        troubles += [f"{key} is there {n} times" for key, n in learned.items() if n > 1]
+        troubles += [
+            f"{key}: {by_id[key]} is not what was sent and told: {each}"
+            for key, each in told.items()
+            if key in by_id and by_id[key] != each
+        ]
+        counts["acknowledged"] += len(told)
+        counts["events"] += len(events)
+        if total != rows:
+            troubles.append(f"{rows} rows were learned, {total} are stored")
+        if same_model(learner, maxmargin.load(self.folder / "served.mm"), self.kind):
+            counts["identical"] += 1
         else:
-            self.outcome.counts["identical"] += 1
-        if told["rows"] != expected.rows:
-            troubles.append(f"{told['rows']} rows, expected {expected.rows}")
-        if isinstance(recorded[0].rows[0], dict):  # a recipe learns from a row before it is scored
-            return
-        found, first = mistakes_of(self.kind.fresh(self.folder), self.kind, recorded)
-        if not found <= told["mistakes"] <= found + first:
-            troubles.append(f"{told['mistakes']} mistakes, expected {found}")
-
-    def compare_shadow(self, recorded: list[logs.Learned]) -> None:
-        """It takes the other's place, so that it can be asked for."""
-        answer = self.server.asks("POST", "/promote", {"shadow": "other"})
-        self.server.asks("GET", "/model")
-        file = self.server.asks("GET", "/model/file").body
-        expected = fed(self.kind.shadow(), self.kind, self.folder, recorded)
-        if answer.status != 200 or expected.file != file:
-            self.outcome.troubles.append(f"the shadow is not that of the log: {answer}")
-        else:
-            self.outcome.counts["shadows identical"] += 1
+            troubles.append("the model is not that of the events")
 
 
-def killed(run: Run, kills: int, journal: Path | None, least: int = 0) -> Outcome:
-    """Kill it so many times, each after ``least`` or more deeds were acknowledged."""
-    chance, counts, seen = run.chance, run.outcome.counts, set[str]()
+def same_model(one: Any, other: Any, kind: str) -> bool:
+    """Do they have the same updates, and scores with the same bits?"""
+    rows = [{"x": x, "from": f"f{z}"} for x in range(10) for z in range(4)]
+    if kind == "kernel":
+        rows = [[float(x), z / 4] for x in range(10) for z in range(4)]
+    scores = [[each.decision_one(row) for row in rows] for each in (one, other)]
+    return scores[0] == scores[1] and one.n_updates_ == other.n_updates_
+
+
+def killed(run: Run, kills: int, copies: Path | None, share: float) -> Outcome:
+    chance, counts = run.chance, run.outcome.counts
     with run:
         for _ in range(kills):
-            run.wait_for(chance.randint(least, MOST_DEEDS))
+            run.wait_for(chance.randint(1, MOST_DEEDS))
             if chance.random() < 0.15:
                 run.server.kill()
                 run.server.spawn()
@@ -240,79 +227,52 @@ def killed(run: Run, kills: int, journal: Path | None, least: int = 0) -> Outcom
                 time.sleep(chance.uniform(0.0, 0.05))
             run.server.kill()
             counts["kills"] += 1
-            left = {path.name for path in run.data.rglob(".*snapshot.mm*")}
-            counts["kills in the midst of a snapshot"] += not left <= seen
-            seen |= left
-            if journal is not None and chance.random() < 0.5:
+            if copies is not None and chance.random() < share:
                 counts["power cuts"] += 1
-                counts["files cut"] += powercuts.forget(run.data, journal, chance)
-            elif chance.random() < 0.3:
-                logs.tear(run.data / "default", chance)
-                counts["torn records"] += 1
+                counts["sectors lost"] += powercuts.cut(run.data, copies, chance)
             run.server.start()
         return run.finish()
 
 
-def kill_servers(
-    kills: int,
-    seed: int,
-    folder: Path,
-    kinds: tuple[str, ...] = tuple(KINDS),
-    power_cuts: bool = True,
-    forked: bool = False,
-    keep_log: bool = True,
-    least: int = 0,
-    limits: tuple[str, ...] = SMALL,
-) -> Outcome:
+def kill_servers(kills: int, seed: int, folder: Path, power_cuts: float = 0.0) -> Outcome:
     """Runs of some kills each, of one kind of learner after the other."""
-    whole = Outcome()
-    made = powercuts.library(folder) if power_cuts and shutil.which("cc") else None
-    with zygote_of(kills, made) if forked else nullcontext() as zygote:
-        for number in range(0, kills, KILLS_OF_A_RUN):
-            name = kinds[number // KILLS_OF_A_RUN % len(kinds)]
-            place = folder / f"run {number}"
-            place.mkdir()
-            journal = place / "journal" if made else None
-            environment = powercuts.environment(made, journal) if made else {}
-            run = Run(
-                KINDS[name], place, seed + number, environment, None, zygote, keep_log, limits
-            )
-            outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal, least)
-            whole.add(outcome, name, place)
+    whole, library = Outcome(), powercuts.library(folder) if power_cuts else None
+    for number, start in enumerate(range(0, kills, KILLS_OF_A_RUN)):
+        kind = list(KINDS)[number % len(KINDS)]
+        place = folder / f"run {number}"
+        place.mkdir()
+        copies = place / "copies" if library else None
+        environment = powercuts.environment(library, copies) if library and copies else None
+        run = Run(kind, place, seed + number, environment, None if library else shared())
+        add(whole, killed(run, min(KILLS_OF_A_RUN, kills - start), copies, power_cuts), kind)
     return whole
 
 
-def zygote_of(kills: int, library: Path | None) -> Zygote:
-    """What is loaded before all others is loaded with the process that is forked.
+def add(whole: Outcome, found: Outcome, title: str) -> None:
+    """Count a run among those so far, and show it."""
+    whole.counts.update(found.counts)
+    whole.troubles += [f"{title}: {text}" for text in found.troubles]
+    print(f"{title}: {dict(found.counts)}", *found.troubles, sep="\n  ", flush=True)
 
-    For many kills, so is compiled code.
-    """
-    modules = PRELOADED if kills < KILLS_OF_A_RUN else (*PRELOADED, "serve.warm")
-    return Zygote(modules, {"LD_PRELOAD": str(library)} if library else None)
+
+def report(whole: Outcome, folder: Path) -> int:
+    """Show all, and give the exit code; a folder with troubles in it is kept."""
+    print(dict(whole.counts), f"{len(whole.troubles)} troubles")
+    if whole.troubles:
+        print(f"see {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kills", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", choices=KINDS, action="append")
-    parser.add_argument("--without-power-cuts", action="store_true")
-    parser.add_argument("--forked", action="store_true", help="start by a fork, which is quicker")
-    parser.add_argument("--keep-log", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--compacting", action="store_true", help="all the time; drops the log")
+    parser.add_argument("--power-cuts", type=float, default=0.0, help="share of the kills")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kills"))
-    whole = kill_servers(
-        given.kills,
-        given.seed,
-        folder,
-        tuple(given.kind or KINDS),
-        power_cuts=not given.without_power_cuts,
-        forked=given.forked,
-        keep_log=given.keep_log and not given.compacting,
-        limits=COMPACTING if given.compacting else SMALL,
-    )
-    return whole.report(folder)
+    return report(kill_servers(given.kills, given.seed, folder, given.power_cuts), folder)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def test_the_extra_for_serving_has_what_the_command_needs(built):
         for each in requirements(built[0])
         if each.marker and each.marker.evaluate({"extra": "serve"})
     }
-    assert {"typer", "rich", "starlette", "uvicorn", "httptools", "msgspec", "pyarrow"} <= names
+    assert {"typer", "rich", "starlette", "uvicorn", "httptools", "msgspec"} <= names
 
 
 @pytest.mark.parametrize("extra", ["all", "dev"])

@@ -46,7 +46,8 @@ class Server:
     def spawn(self) -> None:
         """Begin to start."""
         command = ["-m", "maxmargin", "serve", *self.options]
-        command += ["--data", str(self.folder), "--port", "0"]
+        command += ["--data", str(self.folder)]
+        command += [] if "--port" in self.options else ["--port", "0"]
         with self.log.open("ab") as errors:
             if self.zygote is not None:
                 self.process = self.zygote.start(

@@ -1,212 +1,213 @@
-"""The command: what it says, how it stops, and what is left of it when it is killed."""
+"""`maxmargin serve` and `replay` as programs: kills, signals, files, logs, tokens."""
 
-import http.client
+import contextlib
 import json
+import re
+import resource
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from contextlib import closing
+import time
 
-import numpy as np
 import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+if sys.platform != "linux":
+    pytest.skip("signals and limits as Linux has", allow_module_level=True)
+
+from serve.processes import SLOWEST, Server
 from zygote import shared
 
-pytest.importorskip("uvicorn")
-pytest.importorskip("msgspec")
+from maxmargin.client import Client, Refused, Unavailable
 
-from serve.processes import SLOWEST, Server, exchange
+OPTIONS = ("--algorithm", "amira", "--classes", "no,yes")
 
-from maxmargin import AMIRA, load, save
-from maxmargin.serve.event_log import read_log
-from maxmargin.serve.events import decoded
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+@pytest.fixture
+def server(tmp_path):
+    made = Server(tmp_path / "data", *OPTIONS, zygote=shared())
+    yield made
+    made.end()
 
-BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
+
+def url(server):
+    return f"http://127.0.0.1:{server.port}"
+
+
+def test_a_killed_server_goes_on_with_the_same_model(server, tmp_path):
+    server.start()
+    with Client(url(server)) as client:
+        for k in range(20):
+            client.learn({"a": k % 5, "b": "x"}, "yes" if k % 5 > 2 else "no", id=f"e{k}")
+        client.predict({"a": 1}, id="v")
+        client.download(tmp_path / "before.mm")
+    server.kill()
+    server.start()
+    with Client(url(server)) as client:
+        client.download(tmp_path / "after.mm")
+        assert (tmp_path / "after.mm").read_bytes() == (tmp_path / "before.mm").read_bytes()
+        assert client.learn({"a": 9}, "no", id="e7")["duplicate"]
+        assert client.label("v", "no")["learned"] == 1
+    assert server.stop() == 0
+    log = server.log.read_text()
+    assert "replayed 20 events after event 0" in log
+    assert "Traceback" not in log
 
 
 def command(*arguments):
-    """Exit code, output and complaints of a command that is not stopped."""
-    process = shared().start(["-m", "maxmargin", *arguments], subprocess.PIPE, subprocess.PIPE)
-    out, err = process.communicate(SLOWEST)
-    return process.returncode, out, err
+    """Exit code, output and errors of ``maxmargin``."""
+    given = [sys.executable, "-m", "maxmargin", *map(str, arguments)]
+    done = subprocess.run(given, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
 
 
-def served(folder, *options, zygote=None, **others):
-    """One that can be asked."""
-    server = Server(folder, *options, zygote=zygote, **others)
+def test_an_afternoon_is_taken_back(server, tmp_path):
     server.start()
-    server.wait_until_healthy()
-    return server
-
-
-def test_a_server_that_is_told_to_stop_finishes_what_it_took(tmp_path):
-    server = served(tmp_path / "data", *BEGIN)
-    assert server.asks("POST", "/learn", {"row": [1.0, 2.0], "label": "yes"}).status == 200
-    code, _, err = command("serve", "--data", tmp_path / "data", "--port", 0)
-    assert code == 1
-    assert "in use by another process" in err
-    with closing(server.connect()) as listening:
-        listening.request("GET", "/events")
-        answer = listening.getresponse()
-        code = server.stop()
-        answer.close()
-    assert (code, server.log.read_text()) == (0, "")
-    again = served(tmp_path / "data", zygote=shared())
-    state = again.asks("GET", "/model").json
-    assert (state["rows"], state["snapshot_sequence"]) == (1, 1)
-    assert again.stop(signal.SIGINT) == 0
-    at_once = Server(tmp_path / "data", zygote=shared())
-    at_once.start()
-    assert (at_once.stop(), at_once.log.read_text()) == (0, "")
-
-
-def test_killed_servers_have_learned_what_they_acknowledged_once_and_nothing_else(tmp_path):
-    folder, random = tmp_path / "data", np.random.default_rng(0)
-    limits = ("--limit", "snapshot_events=40", "--limit", "segment_bytes=20000", "--keep-log")
-    acknowledged = set()
-    for life, options, zygote in ((0, (*BEGIN, *limits), None), (1, limits, shared())):
-        server = served(folder, *options, zygote=zygote)
-        lock = threading.Lock()
-
-        def send(life, server, lock, who):
-            with closing(server.connect()) as connection:
-                for k in range(10_000):
-                    key = f"{life}-{who}-{k}"
-                    row = [(hash((life, who, k, j)) % 1000) / 500.0 - 1.0 for j in range(3)]
-                    body = {"row": row, "label": "yes" if row[0] > 0 else "no", "id": key}
-                    try:
-                        answer = exchange(connection, "POST", "/learn", body)
-                    except (OSError, http.client.HTTPException):
-                        return
-                    assert answer.status == 200
-                    with lock:
-                        acknowledged.add(key)
-
-        clients = [threading.Thread(target=send, args=(life, server, lock, k)) for k in range(4)]
-        wanted = len(acknowledged) + int(random.integers(50, 200))
-        for client in clients:
-            client.start()
-        while len(acknowledged) < wanted:
-            clients[0].join(0.002)
-        server.kill()
-        for client in clients:
-            client.join()
-    lessons = [decoded(record.payload) for record in read_log(folder / "default" / "log")]
-    ids = [lesson.ids[0] for lesson in lessons]
-    assert len(ids) == len(set(ids))
-    assert acknowledged <= set(ids)
-    server = served(folder, *limits, zygote=shared())
-    body = server.asks("GET", "/model/file").body
-    server.stop()
-    (tmp_path / "got.mm").write_bytes(body)
-    found = load(tmp_path / "got.mm")
-    wanted = AMIRA(random_state=0).partial_fit(
-        np.concatenate([lesson.rows for lesson in lessons]),
-        [lesson.labels[0] for lesson in lessons],
-        ["no", "yes"],
-    )
-    assert np.array_equal(found.coef_, wanted.coef_)
-    assert found.n_updates_ == wanted.n_updates_
-
-    code, out, err = command("replay", folder, "-a", "amira", "--json", "-m", tmp_path / "again.mm")
-    assert (code, err) == (0, "")
-    report = json.loads(out)
-    assert (report["rows"], report["refused"]) == (len(ids), 0)
-    assert np.array_equal(load(tmp_path / "again.mm").coef_, wanted.coef_)
-
-
-def test_a_model_from_a_file_goes_on_and_a_damaged_log_is_not_served(tmp_path):
-    X = np.random.default_rng(0).normal(size=(50, 3))
-    learner = AMIRA().partial_fit(X, X[:, 0] > 0, classes=[False, True])
-    save(learner, tmp_path / "model.mm")
-    options = (f"m={tmp_path / 'model.mm'}", "--shadow", "s=norma,rate=0.5")
-    server = served(tmp_path / "data", *options, zygote=shared())
-    for row in X[:10].tolist():
-        assert server.asks("POST", "/learn", {"row": row, "label": row[0] < 0}).status == 200
-    body = server.asks("GET", "/models/m/model/file").body
-    server.kill()
-    (tmp_path / "got.mm").write_bytes(body)
-    learner.partial_fit(X[:10], X[:10, 0] < 0)
-    assert np.array_equal(load(tmp_path / "got.mm").coef_, learner.coef_)
-    log = next((tmp_path / "data" / "m" / "log").glob("*.log"))
-    data = bytearray(log.read_bytes())
-    data[200] ^= 1
-    log.write_bytes(data)
-    code, _, err = command("serve", "--data", tmp_path / "data", "--port", 0)
-    assert code == 1
-    assert f"{log.name}: damaged at byte" in err
-
-
-def test_a_token_lets_a_server_be_reached_from_elsewhere(tmp_path):
-    (tmp_path / "token").write_text("secret\n", encoding="utf-8")
-    options = (*BEGIN, "--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))
-    server = Server(
-        tmp_path / "data", *options, environment={"MAXMARGIN_TOKEN": ""}, zygote=shared()
-    )
-    server.start()
-    for token, status in ((None, 401), ("wrong", 401), ("secret", 200)):
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        assert server.asks("GET", "/model", **headers).status == status
+    with Client(url(server)) as client:
+        for k in range(10):
+            client.learn([float(k), 1.0], "yes" if k > 4 else "no")
+        client.download(tmp_path / "noon.mm")
+        for k in range(10):
+            client.learn([float(k), 1.0], "no" if k > 4 else "yes")
+    model = tmp_path / "clean.mm"
+    code, printed, errors = command("replay", server.folder, "--until", "10", "-o", model, "--json")
+    assert (code, errors) == (0, "")
+    assert json.loads(printed)["rows"] == 10
+    assert model.read_bytes() == (tmp_path / "noon.mm").read_bytes()
+    assert command("replay", server.folder, "--until", "2020-01-01T00:00Z")[0] == 0
+    assert "--until takes" in command("replay", server.folder, "--until", "noon")[2]
     assert server.stop() == 0
+    again = Server(tmp_path / "again", str(model), zygote=shared())
+    again.start()
+    with Client(url(again)) as client:
+        assert client.predict([9.0, 1.0]) == "yes"
+    assert again.stop() == 0
 
 
-FORKING = """
-import asyncio, os, sys
-from maxmargin import AMIRA
-from maxmargin.serve import create_app
+def test_it_stops_beside_requests_that_are_not_complete(server):
+    server.start()
+    slow = socket.create_connection(("127.0.0.1", server.port))
+    slow.sendall(b"POST /learn HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n")
+    slow.sendall(b"Content-Length: 100\r\n\r\n{")
+    told = []
 
-app = create_app(sys.argv[1], {"m": AMIRA()}, classes=["no", "yes"])
-app.wait(60.0)
+    def teach():
+        with contextlib.suppress(Exception), Client(url(server), retries=0) as client:
+            while True:
+                told.append(client.learn([1.0], "yes")["sequence"])
 
-async def told(scope, *messages):
-    found, left = [], list(messages)
-
-    async def receive():
-        return left.pop(0)
-
-    async def send(message):
-        found.append(message)
-
-    await app(scope, receive, send)
-    return found
-
-async def serve():
-    begun = await told({"type": "lifespan"}, {"type": "lifespan.startup"},
-                       {"type": "lifespan.shutdown"})
-    scope = {"type": "http", "path": "/health", "method": "GET", "query_string": b"",
-             "headers": [(b"host", b"localhost")]}
-    answer = await told(scope, {"type": "http.request"})
-    return begun[0], answer
-
-for _ in range(2):
-    if not (child := os.fork()):
-        begun, answer = asyncio.run(serve())
-        print(begun["type"], begun["message"], answer[0]["status"], answer[1]["body"].decode())
-        try:
-            create_app(sys.argv[1])
-        except ValueError as error:
-            print(error)
-        app.close()
-        sys.stdout.flush()
-        os._exit(0)
-    os.waitpid(child, 0)
-print(asyncio.run(serve())[0]["type"])
-"""
+    teachers = [threading.Thread(target=teach) for _ in range(4)]
+    for each in teachers:
+        each.start()
+    while len(told) < 20:
+        time.sleep(0.01)
+    assert server.stop() == 0
+    for each in teachers:
+        each.join()
+    slow.close()
+    log = server.log.read_text()
+    assert "Traceback" not in log
+    assert "CancelledError" not in log
+    server.start()
+    assert server.asks("GET", "/model").json["sequence"] >= max(told)
 
 
-def test_a_forked_process_is_told_that_the_application_is_that_of_another(tmp_path):
-    folder = tmp_path / "data"
-    process = shared().start(["-c", FORKING, folder], subprocess.PIPE, subprocess.PIPE)
-    out, err = process.communicate(SLOWEST)
-    assert (process.returncode, err) == (0, "")
-    *children, parent = out.splitlines()
-    assert parent == "lifespan.startup.complete"
-    for first, second in (children[:2], children[2:]):
-        assert first.startswith(
-            "lifespan.startup.failed the application was made in another process"
-        )
-        assert ' 503 {"error":"the application was made in another process' in first
-        assert "without --preload" in first
-        assert second == f"{folder} is in use by another process."
+def test_it_goes_on_when_it_has_had_no_file_descriptors(server, tmp_path):
+    server.start()
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (80, 80))
+    idle = []
+    with Client(url(server), retries=0) as client:
+        assert client.learn([1.0], "yes", id="first")["learned"] == 1
+        for _ in range(150):
+            with contextlib.suppress(OSError):
+                idle.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+        for k in range(10):
+            with contextlib.suppress(Unavailable):
+                client.learn([float(k)], "no", id=f"e{k}")
+        for each in idle:
+            each.close()
+    with Client(url(server)) as client:
+        for k in range(10):
+            client.learn([float(k)], "no", id=f"e{k}")
+        assert client.learn([2.0], "yes", id="last")["learned"] == 1
+        assert client.model()["rows"] == 12
+    assert "Traceback" not in server.log.read_text()
+    assert server.stop() == 0
+    server.start()
+    assert server.asks("GET", "/model").json["rows"] == 12
+    state = server.asks("GET", "/model").json
+    assert state["snapshot_sequence"] == state["sequence"]
+
+
+def test_logs_and_tokens(tmp_path):
+    tokens = {"MAXMARGIN_LEARN_TOKEN": "teach", "MAXMARGIN_PREDICT_TOKEN": "ask"}
+    options = (*OPTIONS, "--log-format", "json", "--access-log", "--host", "0.0.0.0")
+    server = Server(tmp_path / "data", *options, environment=tokens, zygote=shared())
+    server.spawn()
+    server.port = int(re.search(r":(\d+)$", server.first_line())[1])
+    with Client(url(server), token="teach") as client:
+        client.learn([1.0], "yes")
+    with Client(url(server), token="ask") as client:
+        assert client.predict([1.0]) == "yes"
+        with pytest.raises(Refused, match="needs the token to learn"):
+            client.learn([1.0], "no")
+    assert server.stop() == 0
+    found = [json.loads(line) for line in server.log.read_text().splitlines()]
+    messages = " ".join(each["message"] for each in found)
+    assert "serving" in messages
+    assert "stopped after event 1" in messages
+    asked = [each for each in found if each["logger"] == "maxmargin.access"]
+    assert [(each["path"], each["status"]) for each in asked] == [
+        ("/learn", 200),
+        ("/predict", 200),
+        ("/learn", 403),
+    ]
+    assert "teach" not in server.log.read_text()
+
+
+def test_interrupting_ends_it(server):
+    server.start()
+    assert server.stop(signal.SIGINT) == 0
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
+def test_behind_nginx_as_the_docs_configure_it(server, tmp_path):
+    """TLS and the address are left out: the rest is what docs/production.md has."""
+    from docs.markup import ROOT
+
+    page = (ROOT / "docs" / "production.md").read_text("utf-8")
+    block = page.split("```nginx\n")[1].split("```")[0]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server.start()
+    block = re.sub(r"listen 443 ssl;", f"listen 127.0.0.1:{port};", block)
+    block = re.sub(r"\n *ssl_\w+ [^;]+;", "", block)
+    block = block.replace("127.0.0.1:8765", f"127.0.0.1:{server.port}")
+    log = tmp_path / "nginx.log"
+    config = (
+        f"pid {tmp_path}/pid; error_log {log}; events {{}} http {{ access_log off;\n{block}\n}}"
+    )
+    (tmp_path / "nginx.conf").write_text(config)
+    proxy = subprocess.Popen(
+        ["nginx", "-p", tmp_path, "-e", log, "-c", tmp_path / "nginx.conf", "-g", "daemon off;"]
+    )
+    try:
+        with Client(f"http://127.0.0.1:{port}") as client:
+            end = time.monotonic() + SLOWEST
+            while not client.is_ready():
+                assert time.monotonic() < end, log.read_text()
+                time.sleep(0.1)
+            assert client.learn({"a": 1}, "yes")["learned"] == 1
+            rows = [{"a": k % 7, "b": k} for k in range(20_000)]
+            assert client.learn(rows, ["no"] * 20_000)["learned"] == 20_000
+            with pytest.raises(Refused) as refused:
+                client.learn([{"a": 1.0, "b": "x" * 1000}] * 40_000, ["no"] * 40_000)
+            assert refused.value.status == 413
+    finally:
+        proxy.terminate()
+        proxy.wait(SLOWEST)

@@ -1,17 +1,15 @@
-"""HTTP servers of learners that learn from events and log every one of them.
+"""An HTTP server of a learner that predicts and learns, and stores every event.
 
 `create_app` gives the ASGI application; ``maxmargin serve`` runs it.
 """
 
 from __future__ import annotations
 
-from maxmargin.serve.limits import Limits
-
 try:
     from maxmargin.serve.application import Application, create_app
 except ModuleNotFoundError as missing:
-    if missing.name not in ("starlette", "msgspec", "jinja2"):
+    if missing.name not in ("starlette", "msgspec"):
         raise
     raise ImportError(f"serving needs {missing.name}: pip install 'maxmargin[serve]'") from None
 
-__all__ = ["Application", "Limits", "create_app"]
+__all__ = ["Application", "create_app"]

@@ -1,32 +1,25 @@
-"""The bodies of requests and answers, as types.
+"""The bodies of requests and answers, as types: what decodes them also describes them (`openapi`).
 
-Decoding, validation, JSON schemas and the OpenAPI document are derived from these types by msgspec.
-A body that does not fit its type is an `HTTPError` that names the field, the row or the line.
+A body that does not fit its type is a `Refusal` that names the field, the row or the line.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Generic, Literal, TypedDict, TypeVar
+from itertools import chain
+from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from maxmargin import ALGORITHMS
-from maxmargin.serve.http_errors import HTTPError, bad_request
-
 JSON, NDJSON = "application/json", "application/x-ndjson"
-ARROW = "application/vnd.apache.arrow.stream"
-KINDS = (JSON, NDJSON, ARROW)
-# The names of models and shadows.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
-NumberRow = Annotated[list[float | bool], Meta(min_length=1)]
 Row = Annotated[
-    dict[str, int | float | str | bool | None] | NumberRow,
+    dict[str, int | float | str | bool | None] | Annotated[list[float | bool], Meta(min_length=1)],
     Meta(description="Values by column name, or a list of all numbers."),
 ]
 Rows = Annotated[list[Row], Meta(min_length=1)]
@@ -34,69 +27,92 @@ Label = Annotated[int | float | str | bool, Meta(description="One of the model's
 Weight = Annotated[float, Meta(ge=0, description="The sample weight; 1 by default.")]
 Id = Annotated[
     str,
-    Meta(
-        min_length=1,
-        description="Events with the same id are learned once. At most 128 characters by default.",
-    ),
+    Meta(min_length=1, max_length=128, description="Events with the same id are learned once."),
 ]
-Name = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
+
+
+class Refusal(Exception):
+    """A request that is refused; after ``retry_after`` seconds, the same one may succeed."""
+
+    def __init__(self, status: int, reason: str, retry_after: int | None = None) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.retry_after = status, reason, retry_after
 
 
 # ---------------------------------------------------------------------------------------- requests
-class Body(msgspec.Struct, forbid_unknown_fields=True):
+class Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The body of a request, or a line of one."""
 
 
-class LearnRow(Body):
-    """One row to learn from."""
+def _check_one_of(one: Any, many: Any, what: str) -> None:
+    if (one is UNSET) == (many is UNSET):
+        raise ValueError(f"give either {what}")
 
-    row: Row
-    label: Label
+
+def _check_counts(number: int, **columns: Any) -> None:
+    for name, values in columns.items():
+        if isinstance(values, list) and len(values) != number:
+            raise ValueError(f"{name} has {len(values)} items, expected one for each of {number}")
+
+
+class LearnBody(Body):
+    """One row with its label, or rows with their labels, which are learned all or none."""
+
+    row: Row | UnsetType = UNSET
+    label: Label | UnsetType = UNSET
     weight: Weight | None = None
     id: Id | None = None
-
-
-class LearnRows(Body):
-    """Rows to learn from together, all or none."""
-
-    rows: Rows
-    labels: list[Label]
+    rows: Rows | UnsetType = UNSET
+    labels: list[Label] | UnsetType = UNSET
     weights: list[Weight] | None = None
-    id: Id | None = None
+    ids: list[Id | None] | None = None
+
+    def __post_init__(self) -> None:
+        _check_one_of(self.row, self.rows, "row and label, or rows and labels")
+        if isinstance(self.rows, UnsetType):
+            if self.label is UNSET:
+                raise ValueError("missing required field `label`")
+            if not (self.labels is UNSET and self.weights is None and self.ids is None):
+                raise ValueError(
+                    "labels, weights and ids go with rows; one row has label, weight, id"
+                )
+            return
+        if self.labels is UNSET:
+            raise ValueError("missing required field `labels`")
+        if self.label is not UNSET or self.weight is not None:
+            raise ValueError("label and weight go with one row; rows have labels and weights")
+        if self.id is not None and self.ids is not None:
+            raise ValueError("give either an id for all rows, or ids, one for each")
+        _check_counts(len(self.rows), labels=self.labels, weights=self.weights, ids=self.ids)
 
 
-class Question(Body, kw_only=True):
-    """What to predict."""
+class PredictBody(Body):
+    """One row to predict, or several; with an id, its label may follow by ``/label``."""
 
-    scores: Annotated[bool, Meta(description="Return the score of each class, too.")] = False
-    proba: Annotated[
-        bool,
-        Meta(
-            description="Return probabilities, too (of `AutoMargin`, or with "
-            '`calibration="online"`).'
-        ),
-    ] = False
-    set: Annotated[
-        bool,
-        Meta(description="Return the prediction set, too (needs `coverage`, such as 0.9)."),
-    ] = False
-
-
-class PredictRow(Question, kw_only=True):
-    """One row to predict; with an id, its label may follow."""
-
-    row: Row
-    id: Id | bool | None = None
-
-
-class PredictRows(Question, kw_only=True):
-    """Rows to predict; with ids, their labels may follow."""
-
-    rows: Rows
+    row: Row | UnsetType = UNSET
+    id: Annotated[Id | bool | None, Meta(description="true for a new one.")] = None
+    rows: Rows | UnsetType = UNSET
     ids: list[Id] | bool | None = None
+    scores: Annotated[bool, Meta(description="Return the score of each class, too.")] = False
+    proba: Annotated[bool, Meta(description="Return probabilities, too.")] = False
+    set: Annotated[
+        bool, Meta(description="Return the prediction set, too (`serve --coverage 0.9`).")
+    ] = False
+
+    def __post_init__(self) -> None:
+        _check_one_of(self.row, self.rows, "row or rows")
+        if isinstance(self.rows, UnsetType):
+            if self.ids is not None:
+                raise ValueError("ids go with rows; one row has an id")
+            return
+        if self.id is not None:
+            raise ValueError("an id goes with one row; rows have ids")
+        _check_counts(len(self.rows), ids=self.ids)
+        if isinstance(self.ids, list) and len(set(self.ids)) < len(self.ids):
+            raise ValueError("ids has the same id twice")
 
 
-class LabelRow(Body):
+class LabelOne(Body):
     """The label of a row that was predicted with an id."""
 
     id: Id
@@ -104,82 +120,43 @@ class LabelRow(Body):
     weight: Weight | None = None
 
 
-class LabelRows(Body):
-    """The labels of several rows."""
+class LabelBody(Body):
+    """The label of a prediction, or those of several."""
 
-    labels: Annotated[list[LabelRow], Meta(min_length=1)]
+    id: Id | UnsetType = UNSET
+    label: Label | UnsetType = UNSET
+    weight: Weight | None = None
+    labels: Annotated[list[LabelOne], Meta(min_length=1)] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        _check_one_of(self.id, self.labels, "id and label, or labels")
+        if self.labels is UNSET and self.label is UNSET:
+            raise ValueError("missing required field `label`")
 
-class AddShadow(Body):
-    """A learner that sees the same events, and answers no requests."""
-
-    name: Name
-    algorithm: Annotated[str, Meta(examples=list(ALGORITHMS))]
-    parameters: dict[str, Any] | None = None
-
-
-class Promote(Body):
-    """The shadow that becomes the live learner."""
-
-    shadow: str
+    def each(self) -> list[LabelOne]:
+        if isinstance(self.labels, list):
+            return self.labels
+        return [LabelOne(self.id, self.label, self.weight)]  # type: ignore[arg-type]
 
 
 # ----------------------------------------------------------------------------------------- answers
-Count = Annotated[int, Meta(ge=0)]
-Number = float | None
-Sequence = Annotated[int, Meta(ge=0, description="Number of the last event in the log.")]
-LearnedCount = Annotated[int, Meta(ge=0, description="Rows that this request added to the model.")]
+class Learned(TypedDict, total=False):
+    """What was learned; it is on the disk. Batches have ``duplicates`` instead of ``duplicate``."""
+
+    learned: Annotated[int, Meta(description="Rows that this request added to the model.")]
+    duplicate: Annotated[bool, Meta(description="Was the event learned before?")]
+    duplicates: Annotated[int, Meta(description="Events that were learned before.")]
+    sequence: Annotated[int, Meta(description="Number of the last event.")]
 
 
-class Learned(TypedDict):
-    """One event, of one or many rows."""
-
-    learned: LearnedCount
-    duplicate: Annotated[
-        bool, Meta(description="Whether an event with this id was learned before.")
-    ]
-    sequence: Sequence
-
-
-class LearnedEach(TypedDict):
-    """Several events: lines, or several labels."""
-
-    learned: LearnedCount
-    duplicates: Annotated[int, Meta(ge=0, description="Events that were learned before.")]
-    sequence: Sequence
-
-
-class Prediction(msgspec.Struct):
-    """The class of one row; scores, probabilities, set and id if requested."""
+class Prediction(TypedDict, total=False):
+    """The class of one row; the fields for several rows are the plurals of these."""
 
     prediction: Label
-    scores: dict[str, float] | UnsetType = UNSET
-    probabilities: dict[str, float] | UnsetType = UNSET
-    set: list[Label] | UnsetType = UNSET
-    id: Id | UnsetType = UNSET
-
-
-class Predictions(msgspec.Struct):
-    """The same for several rows."""
-
-    predictions: list[Label]
-    scores: list[dict[str, float]] | UnsetType = UNSET
-    probabilities: list[dict[str, float]] | UnsetType = UNSET
-    sets: list[list[Label]] | UnsetType = UNSET
-    ids: list[Id] | UnsetType = UNSET
-
-
-class Changed(TypedDict):
-    """The event that changed the shadows."""
-
-    sequence: Annotated[int, Meta(ge=0, description="Number of the event in the log.")]
-    duplicate: bool
-
-
-class Health(TypedDict):
-    """The server accepts events."""
-
-    status: Literal["ok"]
+    scores: dict[str, float]
+    probabilities: dict[str, float]
+    set: list[Label]
+    id: Id
 
 
 class Error(TypedDict):
@@ -188,264 +165,70 @@ class Error(TypedDict):
     error: str
 
 
-class Quantiles(TypedDict):
-    """Percentiles over the last 2000 requests."""
-
-    p50: Number
-    p99: Number
-
-
-class Latency(TypedDict):
-    """Milliseconds from the first byte of the body to the answer."""
-
-    learn: Quantiles
-    predict: Quantiles
-
-
-class Certificate(TypedDict):
-    """What is proved about the model."""
-
-    margin: Number
-    bound: Number
-    ratio: Number
-
-
-class Drift(TypedDict):
-    """The search for changes in the rows."""
-
-    delta: Annotated[
-        float,
-        Meta(description="If rows are exchangeable, the probability of any alarm is at most this."),
-    ]
-    evidence: Annotated[
-        Number, Meta(description="Wealth of a gambler who bets on a change, 1 at first.")
-    ]
-    limit: Annotated[float, Meta(description="The evidence that raises the next alarm.")]
-    alarms: Annotated[
-        list[Count], Meta(max_length=100, description="The rows that raised the last alarms.")
-    ]
-
-
-class Coverage(TypedDict):
-    """The share of prediction sets, made just before each row is learned, with the label."""
-
-    target: float
-    observed: Number
-    bound: Annotated[
-        Number, Meta(description="Upper bound on the difference of the two, on any stream.")
-    ]
-    rows: Count
-    mean_size: Annotated[Number, Meta(description="Mean number of classes in a set.")]
-
-
-LargestWeight = TypedDict("LargestWeight", {"name": str, "class": Label, "weight": float})
-
-
-class Scores(TypedDict):
-    """Scores of predictions made just before each row is learned."""
-
-    progressive_accuracy: Annotated[Number, Meta(description="Accuracy over all rows.")]
-    recent_progressive_accuracy: Annotated[
-        Number, Meta(description="Accuracy over the last 1000 rows.")
-    ]
-    loss: Annotated[Number, Meta(description="Mean hinge loss over all rows.")]
-    recent_loss: Annotated[Number, Meta(description="Mean hinge loss over the last 1000 rows.")]
-
-
-class LearnerState(Scores):
-    """The live learner, or a shadow."""
-
-    name: str
-    role: Literal["live", "shadow"]
-    algorithm: str
-    rows: Count
-    refused: Annotated[int, Meta(ge=0, description="Events it could not learn from.")]
-    updates: Count
-    history: Annotated[
-        list[tuple[int, Number]],
-        Meta(description="Row and recent progressive accuracy, thinned out."),
-    ]
-
-
-Status = Literal["ok", "replaying", "stopping", "stopped", "failed"]
-
-
-class ModelSummary(TypedDict):
-    """One model of the server."""
-
-    name: str
-    algorithm: str
-    status: Status
-    rows: Count
-    recent_answer_accuracy: Number
-    recent_progressive_accuracy: Number
-
-
-class Models(TypedDict):
-    """All models of the server; the default one is the first."""
-
-    models: list[ModelSummary]
-
-
-class State(Scores):
-    """The state of a model; null where nothing is known yet."""
-
-    name: str
-    status: Status
-    algorithm: str
-    parameters: dict[str, Any]
-    classes: list[Label]
-    n_features: int | None
-    columns: Annotated[list[str], Meta(max_length=200)]
-    sequence: Sequence
-    events: Annotated[int, Meta(ge=0, description="Events that were learned.")]
-    rows: Annotated[int, Meta(ge=0, description="Rows that were learned.")]
-    updates: Annotated[int, Meta(ge=0, description="Updates of the learner.")]
-    mistakes: Annotated[int, Meta(ge=0, description="Wrong predictions just before learning.")]
-    answers: Annotated[
-        int, Meta(ge=0, description="Predictions served with an id whose label has come.")
-    ]
-    wrong_answers: Annotated[int, Meta(ge=0, description="Those of them that were wrong.")]
-    answer_accuracy: Annotated[
-        Number, Meta(description="Of these predictions, as they were served by any live learner.")
-    ]
-    recent_answer_accuracy: Annotated[
-        Number, Meta(description="Accuracy of the last 1000 of these predictions.")
-    ]
-    largest_class_share: Number
-    events_per_second: Number
-    rows_per_second: Number
-    latency_ms: Latency
-    waiting: Annotated[int, Meta(ge=0, description="Predictions that wait for their labels.")]
-    queue: Annotated[int, Meta(ge=0, description="Requests that wait to be written.")]
-    log_bytes: Annotated[int, Meta(ge=0, description="Size of the log.")]
-    snapshot_sequence: Annotated[
-        int, Meta(ge=0, description="The last event in the last snapshot.")
-    ]
-    uptime_seconds: Annotated[float, Meta(description="Since the start.")]
-    certificate: Certificate | None
-    drift: Drift
-    drift_alarms: Annotated[int, Meta(ge=0, description="Drift alarms so far.")]
-    coverage: Annotated[Coverage | None, Meta(description="Of a learner with prediction sets.")]
-    largest_weights: list[LargestWeight]
-    learners: list[LearnerState]
-    history: Annotated[
-        list[tuple[int, Number, Number, Number]],
-        Meta(
-            max_length=300,
-            description="Row, progressive accuracy, recent progressive accuracy, recent loss.",
-        ),
-    ]
-    example: Annotated[Row | None, Meta(description="The last row that was learned.")]
-
-
-# ---------------------------------------------------------------------------------------- decoding
+# ----------------------------------------------------------------------------------------- reading
 B = TypeVar("B", bound=Body)
 
 
 class Reader(Generic[B]):
-    """Decodes bodies of type ``one``, or of type ``many`` where ``field`` is given."""
+    """Reads bodies of one type."""
 
-    def __init__(self, one: type[B], many: type[B] | None = None, field: str = "") -> None:
-        self._one = self._many = msgspec.json.Decoder(one)
-        self._key = b""
-        if many is not None:
-            self._many, self._key = msgspec.json.Decoder(many), f'"{field}"'.encode()
-            self._probe = msgspec.json.Decoder(
-                msgspec.defstruct("Probe", [(field, msgspec.Raw, msgspec.Raw())])
-            )
+    def __init__(self, kind: type[B]) -> None:
+        self._decoder = msgspec.json.Decoder(kind)
 
-    def read(self, body: bytes, where: str = "the body") -> B:
+    def read(self, body: bytes | str, where: str = "the body") -> B:
         """The body; ``where`` is what errors call it."""
-        likely = self._many if self._key in body else self._one
         try:
-            try:
-                return likely.decode(body)
-            except msgspec.ValidationError:
-                if self._many is self._one or (right := self._chosen(body)) is likely:
-                    raise
-            likely = right
-            return right.decode(body)
+            return self._decoder.decode(body)
         except msgspec.ValidationError as error:
-            raise bad_request(_explained(str(error), where, body)) from None
-        except RecursionError:
-            raise bad_request(f"{where} is nested too deeply.") from None
-        except UnicodeDecodeError:
-            raise bad_request(f"{where} is not valid JSON: it is not UTF-8.") from None
-        except msgspec.DecodeError as error:
-            why = str(error).removeprefix("JSON is malformed: ").removeprefix("Input data was ")
-            raise bad_request(f"{where} is not valid JSON: {why}.") from None
+            what, _, path = str(error).rpartition(" - at `$")
+            place = path.rstrip("`").lstrip(".") if what else ""
+            if "[...]" in place:
+                place = _named(body, place.partition("[...]")[0])
+            what = (what or path).removeprefix("Object ")
+            places = [place] if place and where == "the body" else [where, place]
+            raise Refusal(
+                400, f"{': '.join(filter(None, places))}: {what[:1].lower()}{what[1:300]}."
+            ) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            why = str(error).removeprefix("JSON is malformed: ")
+            raise Refusal(400, f"{where} is not valid JSON: {why}.") from None
 
-    def _chosen(self, body: bytes) -> msgspec.json.Decoder[B]:
-        """The decoder for the fields that a body has: the key may be escaped, or in a row."""
-        try:
-            (given,) = msgspec.structs.astuple(self._probe.decode(body))
-        except msgspec.ValidationError:  # not an object
-            return self._one
-        return self._many if bytes(given) else self._one
-
-
-LEARN: Reader[LearnRow | LearnRows] = Reader(LearnRow, LearnRows, "rows")
-LEARN_LINE = Reader(LearnRow)
-PREDICT: Reader[PredictRow | PredictRows] = Reader(PredictRow, PredictRows, "rows")
-LABEL: Reader[LabelRow | LabelRows] = Reader(LabelRow, LabelRows, "labels")
-LABEL_LINE = Reader(LabelRow)
-ADD_SHADOW, PROMOTE = Reader(AddShadow), Reader(Promote)
+    def lines(self, body: bytes) -> Iterator[tuple[str, B]]:
+        """The objects of NDJSON, each with its place; blank lines are skipped."""
+        count = 0
+        for number, line in enumerate(io.BytesIO(body), 1):
+            if line.strip():
+                count += 1
+                yield f"line {number}", self.read(line, f"line {number}")
+        if not count:
+            raise Refusal(400, "the body has no lines.")
 
 
-def read_lines(reader: Reader[B], body: bytes, most: int) -> Iterator[tuple[str, B]]:
-    """The objects of NDJSON, each with its place; blank lines are skipped."""
-    check_containers(body, most)
-    count = 0
-    for number, line in enumerate(io.BytesIO(body), 1):
-        if line.strip():
-            count += 1
-            if count > most:
-                raise HTTPError(413, f"there are more than {most:,} lines.")
-            where = f"line {number}"
-            yield where, reader.read(line, where)
-    if not count:
-        raise bad_request("the body has no lines.")
-
-
-def check_containers(body: bytes, rows: int) -> None:
-    """Refuse a text of JSON with more arrays and objects than so many rows need.
-
-    They are two bytes each in the text, and a hundred in memory. A row has at most three: itself,
-    a line around it, and an array of rows in the line. A few more are read, so that errors can name
-    them.
-    """
-    most = 3 * rows + 1000
-    if len(body) <= most or body.count(b"[") + body.count(b"{") <= most:
-        return
-    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")  # no escaped quotes
-    letters = np.frombuffer(plain, np.uint8)
-    outside = ~np.logical_xor.accumulate(letters == ord('"'))
-    opening = (letters == ord("[")) | (letters == ord("{"))
-    if np.count_nonzero(opening & outside) > most:
-        raise HTTPError(413, f"the body has more arrays and objects than {rows:,} rows need.")
-
-
-# ------------------------------------------------------------------------------------------ errors
-def _named(body: bytes, path: str) -> str:
-    """The path of a dict's value that is not a scalar, of which msgspec does not name the key."""
-    path = path.partition("[...]")[0]
-    try:
+def _named(body: bytes | str, path: str) -> str:
+    """The path of a value in a dict that is not a scalar; msgspec does not name the key."""
+    with contextlib.suppress(msgspec.DecodeError, KeyError, StopIteration):
         found = msgspec.json.decode(body)
         for step in re.findall(r"\w+", path):
             found = found[int(step) if step.isdigit() else step]
         return f"{path}.{next(k for k, each in found.items() if isinstance(each, dict | list)):.80}"
-    except (msgspec.DecodeError, RecursionError, StopIteration):
-        return f"a value of {path}"
+    return f"a value of {path}"
 
 
-def _explained(message: str, where: str, body: bytes) -> str:
-    """What msgspec says of a body that does not fit: the place first, then what is wrong."""
-    what, _, path = message.rpartition(" - at `$")
-    if not what:
-        what, path = message, ""
-    path = path.rstrip("`").lstrip(".")
-    place = _named(body, path) if "[...]" in path else path
-    places = [place] if where == "the body" and place else [where, place]
-    what = what.removeprefix("Object ")
-    return f"{': '.join(filter(None, places))}: {what[:1].lower()}{what[1:]:.200}."
+LEARN, PREDICT, LABEL = Reader(LearnBody), Reader(PredictBody), Reader(LabelBody)
+
+
+def rows_of(body: LearnBody | PredictBody) -> Any:
+    """The rows of a body as a matrix, or as a list of dicts."""
+    rows: list[Any] = [body.row] if isinstance(body.rows, UnsetType) else body.rows
+    kind = type(rows[0])
+    for k, row in enumerate(rows):
+        if type(row) is not kind:
+            raise Refusal(400, f"rows[{k}] is not of the same kind as rows[0].")
+    if kind is dict:
+        return rows
+    width = len(rows[0])
+    for k, row in enumerate(rows):
+        if len(row) != width:
+            raise Refusal(400, f"rows[{k}] has {len(row)} columns, expected {width}.")
+    flat = chain.from_iterable(rows)
+    return np.fromiter(flat, np.float64, len(rows) * width).reshape(len(rows), width)

@@ -1,389 +1,368 @@
-"""A served model as a function of its events: the learners, and what is kept beside them.
+"""A served model: a learner and the quality of its predictions, as a function of the events.
 
-A replay in larger or smaller blocks gives the same state, to the bit.
+Each event is learned by itself, so a rebuild from the events gives the same model, to the bit.
 """
 
 from __future__ import annotations
 
+import io
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, NamedTuple
+import math
+import threading
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
-from maxmargin._extras import Self
-from maxmargin.serve.drift_watch import DriftWatch, is_place_to_copy
-from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
-from maxmargin.serve.http_errors import HTTPError, unprocessable
-from maxmargin.serve.limits import Limits
-from maxmargin.serve.scored_learner import (
-    Count,
-    HalfLearned,
-    ScoredLearner,
-    Tally,
-    check_classes,
-    checked_learner,
-    new_learner,
-    new_names,
-)
-from maxmargin.serve.snapshots import Beginning, Ids, Origin, Predictions, from_tree, tree_of
+from maxmargin import __version__
+from maxmargin.evaluate import DriftAlarm
+from maxmargin.evaluate.frozen_copies import frozen_copy
+from maxmargin.evaluate.predictions import classes_by, hinge_losses, leads
+from maxmargin.persistence import load
+from maxmargin.serve.beginnings import as_file, rebuilt
+from maxmargin.serve.bodies import LEARN, LabelOne, LearnBody, Refusal, rows_of
+from maxmargin.serve.database import Database, Event, Snapshot, Waiting
 
-# Rows that are learned in one call, at most, where the events allow it.
-BLOCK_ROWS = 4096
-
-UNSAVED = ("name", "limits", "lost")
+RECENT = 1000  # rows
+# Points of the history at most; every other one is dropped when there are more.
+MOST_POINTS, FIRST_STEP = 300, 10
+# Rows before a copy of the learner is frozen to look for drift.
+ROWS_TO_COPY, MOST_ALARMS = 1000, 100
+LARGEST = 1e300  # score for the drift alarm
 
 logger = logging.getLogger("maxmargin.serve")
 
 
-class Outcome(NamedTuple):
-    """What became of an event: its number, and why it was refused, if it was."""
+class Tally(msgspec.Struct):
+    """Counts of right and wrong predictions: of all, and of the recent ones."""
 
-    sequence: int
-    refusal: HTTPError | None
+    rows: int = 0
+    mistakes: int = 0
+    recent_wrong: list[int] = []
+
+    def count(self, wrong: list[int]) -> None:
+        self.rows += len(wrong)
+        self.mistakes += sum(wrong)
+        self.recent_wrong += wrong
+        del self.recent_wrong[:-RECENT]
+
+    def accuracy(self) -> float:
+        return 1.0 - self.mistakes / self.rows if self.rows else math.nan
+
+    def recent_accuracy(self) -> float:
+        recent = self.recent_wrong
+        return 1.0 - sum(recent) / len(recent) if recent else math.nan
 
 
-class NoMemory(MemoryError):
-    """The live learner has no memory for an event, and is as it was before it."""
+class Counts(msgspec.Struct, kw_only=True):
+    """What is counted beside the learner; snapshots hold it as JSON.
 
-
-class ServedModel(msgspec.Struct, kw_only=True, eq=False):
-    """The live learner, its shadows, recent ids and predictions without labels.
-
-    Snapshots hold its fields, but for the last three. ``sequence`` is the number of the last event,
-    ``events`` counts the lessons that were learned and ``rows`` their rows. ``answers`` counts
-    predictions as they were served, and ``drift`` looks for changes in the rows, by whichever
-    learner was live.
+    ``progressive`` counts predictions made just before each row was learned, ``answers`` those that
+    callers were given.
     """
 
-    sequence: Count = 0
-    events: Count = 0
-    rows: Count = 0
-    classes: np.ndarray
-    live: ScoredLearner
-    shadows: dict[str, ScoredLearner] = {}
-    names: list[str] = []  # of all shadows that there have been
-    ids: Ids[int] = msgspec.field(default_factory=Ids)  # the last event of each
-    labelled: Ids[tuple[Any, int]] = msgspec.field(default_factory=Ids)  # the label, too
-    waiting: Predictions = msgspec.field(default_factory=Predictions)
+    sequence: int = 0
+    events: int = 0
+    progressive: Tally = msgspec.field(default_factory=Tally)
     answers: Tally = msgspec.field(default_factory=Tally)
-    drift: DriftWatch = msgspec.field(default_factory=DriftWatch)
-    origin: Origin
-    name: str = ""
-    limits: Limits = msgspec.field(default_factory=Limits)
-    lost: list[str] = []  # shadows out of memory, whose end is not in the log yet
+    loss: float = 0.0  # the sum of the hinge losses
+    recent_losses: list[float] = []
+    by_class: list[int]
+    step: int = FIRST_STEP
+    # (row, accuracy, recent accuracy, recent loss)
+    history: list[tuple[int, float, float, float]] = []
+    alarms: list[int] = []  # the rows that raised the last drift alarms
+    watched_since: int = 0  # the row after which rows count for the next frozen copy
+    alarm_state: dict[str, Any] | None = None  # only in snapshots
 
-    def __post_init__(self) -> None:
-        """Check what comes from a file, which may be damaged."""
-        if self.classes.ndim != 1 or self.classes.size < 2:
-            raise ValueError("classes must be an array of at least two labels")
-        if not np.array_equal(np.unique(self.classes), self.classes):
-            raise ValueError("classes must be sorted and distinct")
-        for scored in (self.live, *self.shadows.values()):
-            if not np.array_equal(scored.classes, self.classes):
-                raise ValueError("a learner has other classes than the model")
-        if self.drift.frozen is not None:
-            check_classes(checked_learner(self.drift.frozen), self.classes)
+    def add(self, truth: np.ndarray, outputs: np.ndarray) -> None:
+        """Count rows with these class codes and scores."""
+        losses = hinge_losses(outputs, truth)
+        before = self.progressive.rows // self.step
+        self.progressive.count((classes_by(outputs) != truth).astype(int).tolist())
+        self.loss += float(losses.sum())
+        self.recent_losses += losses.tolist()
+        del self.recent_losses[:-RECENT]
+        for code in truth.tolist():
+            self.by_class[code] += 1
+        if self.progressive.rows // self.step != before:
+            self._add_point()
 
-    @classmethod
-    def begun(cls, beginning: Beginning, schema: dict[str, Any] | None = None) -> ServedModel:
-        """A model before its first event."""
-        learner, classes = beginning
-        live = ScoredLearner.of(learner, classes, schema)
-        return cls(classes=classes, live=live, origin=beginning.origin())
+    def _add_point(self) -> None:
+        tally = self.progressive
+        point = (tally.rows, tally.accuracy(), tally.recent_accuracy(), self.recent_loss())
+        self.history.append(point)
+        if len(self.history) > MOST_POINTS:
+            self.step *= 2
+            self.history = self.history[1::2]
 
-    @classmethod
-    def of(cls, content: dict[str, Any]) -> ServedModel:
-        """The model in a snapshot; a ValueError says what is wrong."""
-        saved = {name: each for name, each in content.items() if name not in UNSAVED}
-        return msgspec.convert(saved, cls, dec_hook=from_tree)
+    def recent_loss(self) -> float:
+        return sum(self.recent_losses) / len(self.recent_losses) if self.recent_losses else math.nan
 
-    def content(self) -> dict[str, Any]:
-        """What a snapshot holds, and the learner as model files have it."""
-        tree = {
-            name: tree_of(each)
-            for name, each in msgspec.structs.asdict(self).items()
-            if name not in UNSAVED
-        }
-        return {"learner": self.live.learner, **tree}
 
-    def limited(self, name: str, limits: Limits) -> Self:
-        """The model with its name and limits, which may be smaller than before."""
-        self.name, self.limits = name, limits
-        self.waiting = Predictions(self.waiting.waiting.values(), limits)
-        return self
+class Lesson:
+    """Rows to learn from, all or none, with their labels as the model's classes."""
 
-    @property
-    def labels(self) -> list[Any]:
-        return self.live.labels
+    __slots__ = ("answer", "codes", "ids", "prediction", "rows", "weights")
 
-    @property
-    def codes(self) -> dict[Any, int]:
-        return self.live.codes
+    def __init__(self, body: LearnBody, codes: list[int]) -> None:
+        is_one = isinstance(body.label, int | float | str | bool)
+        self.rows, self.codes = rows_of(body), codes
+        self.weights = [body.weight] if is_one and body.weight is not None else body.weights
+        self.ids = [body.id] if body.id is not None else body.ids or []
+        self.prediction: str | None = None
+        self.answer: int | None = None
 
-    def place(self) -> str:
-        return f"event {self.sequence:,}"
 
-    def learned_as(self, key: str | None) -> int:
-        """The number of the event with this id, by whichever route it came; 0 if there is none."""
-        if key is None:
-            return 0
-        _, labelled = self.labelled.get(key) or (None, 0)
-        return self.ids.get(key) or labelled
+class ServedModel:
+    """A learner, and what is counted beside it.
 
-    # ----------------------------------------------------------------------------------- events
-    def apply(self, events: Sequence[Event]) -> Iterator[Outcome]:
-        """Apply events in the order of the log."""
-        k = 0
-        while k < len(events):
-            event = events[k]
-            if isinstance(event, Lesson):
-                block = self._block(event, islice(events, k + 1, None))
-                yield from self._learn(block)
-                k += len(block)
-            else:
-                refusal = self._change(event)
-                self.sequence += 1
-                yield Outcome(self.sequence, refusal)
-                k += 1
+    `lock` is held while the learner changes; whoever predicts holds it, too.
+    """
 
-    def _block(self, first: Lesson, following: Iterable[Event]) -> list[Lesson]:
-        """The first lesson, and those after it that can be learned in the same call."""
-        block, rows = [first], first.size()
-        if not all(scored.can_join for scored in (self.live, *self.shadows.values())):
-            return block
-        for event in following:
-            if not isinstance(event, Lesson) or not alike(first, event):
-                break
-            if is_place_to_copy(self.rows, self.rows + rows):
-                break
-            rows += event.size()
-            if rows > BLOCK_ROWS:
-                break
-            block.append(event)
-        return block
+    def __init__(self, learner: Any, classes: np.ndarray) -> None:
+        self.learner, self.classes = learner, classes
+        self.labels: list[Any] = classes.tolist()
+        self.codes = {label: code for code, label in enumerate(self.labels)}
+        self.counts = Counts(by_class=[0] * len(self.labels))
+        self.alarm, self.frozen = DriftAlarm(), None
+        self.lock = threading.Lock()
+        self.is_fitted = bool(learner.__sklearn_is_fitted__())
+        # A recipe has columns of its own; without one, new names are new columns.
+        self.has_recipe = self.is_fitted and getattr(learner, "recipe_", None) is not None
+        self.columns = self._known_columns()
+        self.unknown_columns = self.missing_columns = 0  # in rows so far, since the start
 
-    def _learn(self, lessons: list[Lesson]) -> Iterator[Outcome]:
-        """Let all learners learn; shadows do not learn what the live one refuses."""
+    def _known_columns(self) -> set[str]:
+        """The names of columns in rows; text makes a column "name=text"."""
+        if self.has_recipe:
+            return {column["name"] for column in self.learner.recipe_.columns_}
+        names: Any = getattr(self.learner, "columns_", ()) if self.is_fitted else ()
+        names = names or getattr(self.learner, "feature_names_in_", ())
+        found = set[str]()
+        for name in names:
+            parts = name.split("=")
+            found.update("=".join(parts[: k + 1]) for k in range(len(parts)))
+        return found
+
+    # ----------------------------------------------------------------------------------- lessons
+    def codes_of(self, labels: Iterable[Any]) -> list[int]:
+        """The numbers of the classes; 1.0 is the class 1."""
         try:
-            why = learn_block(self.live, lessons)
-        except HalfLearned:
-            raise
-        except MemoryError as error:
-            if len(lessons) == 1:
-                raise NoMemory(str(error)) from error
-            why = str(error)
-        if why is not None and len(lessons) > 1:
-            for lesson in lessons:
-                yield from self._learn([lesson])
+            return [self.codes[label] for label in labels]
+        except KeyError as error:
+            shown = ", ".join(map(str, self.labels[:20]))
+            raise Refusal(
+                422, f"the label {error.args[0]!r:.80} is not among the classes {shown}."
+            ) from None
+
+    def lesson(self, body: LearnBody) -> Lesson:
+        """What a body teaches."""
+        labels = [body.label] if isinstance(body.row, list | dict) else body.labels
+        lesson = Lesson(body, self.codes_of(labels))  # type: ignore[arg-type]
+        if self.has_recipe:
+            self.check_columns(lesson.rows)
+        return lesson
+
+    def lesson_of(self, event: Event) -> Lesson:
+        """What a stored event teaches."""
+        lesson = self.lesson(LEARN.read(event.body, f"event {event.sequence:,}"))
+        if event.prediction is not None and event.answer is not None:
+            lesson.prediction = event.prediction
+            lesson.answer = self.codes[msgspec.json.decode(event.answer)]
+        return lesson
+
+    def labelled(self, waiting: Waiting, given: LabelOne) -> tuple[Event, Lesson]:
+        """The event that a label makes of a prediction; its number is the next one's place."""
+        weight = "" if given.weight is None else f',"weight":{given.weight!r}'
+        label = msgspec.json.encode(self.labels[self.codes_of([given.label])[0]]).decode()
+        body = f'{{"row":{waiting.row},"label":{label}{weight},"id":{_quoted(given.id)}}}'
+        event = Event(0, waiting.time, body, waiting.id, waiting.answer)
+        return event, self.lesson_of(event)
+
+    def check_columns(self, rows: Any) -> None:
+        """Count unknown and missing columns; refuse rows without any that is known."""
+        if not isinstance(rows, list) or not self.columns:
             return
-        if why is not None:
-            self.sequence += 1
-            yield Outcome(self.sequence, unprocessable(why))
-            return
-        codes = np.array([self.codes[label] for lesson in lessons for label in lesson.labels])
-        try:
-            self.drift.add(joined(lessons), codes, self.rows, self.live.learner)
-        except MemoryError as error:
-            raise HalfLearned(f"there was no memory to look for drift: {error}") from error
-        for name, shadow in self.shadows.items():
-            try:
-                shadow.refused += count_refused(shadow, lessons)
-            except MemoryError as error:
-                logger.warning("%s: the shadow %s is dropped: %s", self.name, name, error)
-                self.lost.append(name)
-                self.shadows = without(self.shadows, name)
-        outcomes = [Outcome(self._count(lesson), None) for lesson in lessons]
-        answered = (lesson for lesson in lessons if lesson.answer is not None)
-        wrong = [lesson.answer != self.codes[lesson.labels[0]] for lesson in answered]
-        self.answers.count(np.array(wrong, dtype=bool))
-        yield from outcomes
+        for k, row in enumerate(rows):
+            hits = len(self.columns.intersection(row))
+            if not hits:
+                place = f"rows[{k}]: " if len(rows) > 1 else ""
+                shown = ", ".join(sorted(self.columns)[:20])
+                raise Refusal(
+                    422,
+                    f"{place}none of the columns {', '.join(list(row)[:20]) or '(none)':.500} is "
+                    f"known; the model knows {shown:.500}.",
+                )
+            self.unknown_columns += len(row) - hits
+            self.missing_columns += len(self.columns) - hits
 
-    def _count(self, lesson: Lesson) -> int:
-        """Count a lesson that was learned, and remember its ids; its number."""
-        self.sequence += 1
-        self.events += 1
-        self.rows += lesson.size()
-        for key in lesson.ids:
-            if key is not None:
-                self.ids.add(key, self.sequence, self.limits.known_ids)
-                self.waiting.remove(key)
-        if lesson.prediction is not None:
-            self.waiting.remove(lesson.prediction)
-            label = lesson.labels[0], self.sequence
-            self.labelled.add(lesson.prediction, label, self.limits.known_ids)
-        return self.sequence
+    # ----------------------------------------------------------------------------------- learning
+    def count(self, lesson: Lesson, outputs: np.ndarray) -> None:
+        """Count a lesson that was learned, given the scores of its rows before that."""
+        truth = np.array(lesson.codes)
+        if not self.has_recipe and isinstance(lesson.rows, list):
+            self.columns.update(*lesson.rows)
+        self._look_for_drift(lesson.rows, truth)
+        self.counts.add(truth, outputs)
+        self.counts.events += 1
+        if lesson.answer is not None:
+            self.counts.answers.count([int(lesson.answer != lesson.codes[0])])
 
-    def _change(self, event: Waiting | NewShadow | DropShadow | Promotion) -> HTTPError | None:
-        """Apply an event that is not a lesson; the reason, if it is refused."""
-        if isinstance(event, Waiting):
-            for prediction in event.predictions:
-                self.waiting.expire(prediction.time)
-                self.waiting.add(prediction)
-            return None
-        if event.name in self.lost:
-            if isinstance(event, Promotion):
-                raise MemoryError(f"the shadow {event.name}, which was promoted, is too large.")
-            self.lost.remove(event.name)
-        try:
-            self._check_possible(event)
-        except HTTPError as refusal:
-            return refusal
-        others = without(self.shadows, event.name)
-        if isinstance(event, NewShadow):
-            self.shadows = {**self.shadows, event.name: self._new_shadow(event)}
-            self.names.append(event.name)
-        elif isinstance(event, DropShadow):
-            self.shadows = others
-        else:
-            name = before = self.live.algorithm.lower()
-            number = 2
-            while name in others:
-                name, number = f"{before}-{number}", number + 1
-            self.live, self.shadows = self.shadows[event.name], {**others, name: self.live}
-        for key in event.ids:
-            self.ids.add(key, self.sequence + 1, self.limits.known_ids)
-        return None
+    def learn(self, lesson: Lesson) -> np.ndarray:
+        """Learn from a lesson: the scores of its rows before each was learned.
 
-    # ----------------------------------------------------------------------------------- checks
-    def check(self, event: Lesson | NewShadow | DropShadow | Promotion) -> None:
-        """Raise a `HTTPError` if an event is impossible, or would exceed a limit.
-
-        Events in the log are not checked against limits again.
+        An exception refuses the lesson, and leaves the model as it was.
         """
-        if isinstance(event, Lesson):
-            self._check_columns(event.rows)
-            return
-        self._check_possible(event)
-        if isinstance(event, NewShadow):
-            if len(self.shadows) >= self.limits.shadows:
-                raise HTTPError(409, f"there are {len(self.shadows)} shadows already.")
-            if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
-                raise unprocessable(f"the budget of a shadow is at most {most:,} rows.")
-            shadow = self._new_shadow(event)
-            self._check_numbers(self.columns(), shadow)
-            self._check_learns(shadow)
+        truth = np.array(lesson.codes)
+        learner, rows, weights = self.learner, lesson.rows, lesson.weights
+        classes = None if self.is_fitted else self.classes
+        if len(rows) == 1 and (not self.has_recipe or isinstance(rows, list)):
+            outputs = self._outputs(rows)
+            weight = 1.0 if weights is None else weights[0]
+            learner.learn_one(rows[0], self.labels[lesson.codes[0]], w=weight, classes=classes)
+            self.is_fitted = True
+            return outputs
+        given = None if weights is None else np.array(weights)
+        order = np.arange(truth.size, dtype=np.int32)
+        outputs, _ = learner.score_then_learn(rows, self.classes[truth], order, classes, given)
+        self.is_fitted = True
+        return outputs.reshape(truth.size, -1)
 
-    def _check_possible(self, event: NewShadow | DropShadow | Promotion) -> None:
-        if not isinstance(event, NewShadow):
-            if event.name not in self.shadows:
-                raise HTTPError(404, f"there is no shadow {event.name!r}.")
-            return
-        if event.name in self.shadows:
-            raise HTTPError(409, f"there is a shadow {event.name!r} already.")
+    def _outputs(self, rows: Any) -> np.ndarray:
+        """The scores of some rows; 0 before any was learned."""
+        if not self.is_fitted:
+            return np.zeros((len(rows), 1 if len(self.labels) == 2 else len(self.labels)))
+        return outputs_of(self.learner, rows, self.has_recipe)
+
+    def _look_for_drift(self, rows: Any, truth: np.ndarray) -> None:
+        """Let a frozen copy score rows that were just learned, or freeze one when it is time."""
+        counts = self.counts
+        seen = counts.progressive.rows
+        if self.frozen is not None:
+            width = self.frozen.n_features_in_
+            if isinstance(rows, np.ndarray) and rows.shape[1] > width:
+                rows = rows[:, :width]  # names have added columns
+            outputs = outputs_of(self.frozen, rows, self.has_recipe)
+            scores = np.clip(np.nan_to_num(-leads(outputs, truth)), -LARGEST, LARGEST)
+            taken = self.alarm.update_many(scores)
+            if self.alarm.drift_detected:
+                counts.watched_since, self.frozen = seen + taken, None
+                counts.alarms = [*counts.alarms[1 - MOST_ALARMS :], counts.watched_since]
+                logger.warning("drift alarm at row %d", counts.watched_since)
+        elif seen + truth.size - counts.watched_since >= ROWS_TO_COPY:
+            self.frozen = frozen_copy(getattr(self.learner, "estimator_", self.learner))
+
+    # --------------------------------------------------------------------------------- predicting
+    def predict(self, rows: Any, *, scores: bool, proba: bool, set: bool) -> dict[str, list[Any]]:
+        """The fields of an answer, with a value for each row."""
+        learner, labels = self.learner, self.labels
+        self.check_columns(rows)
         try:
-            self._new_shadow(event)
-        except Exception as error:  # the same whenever the log is replayed
-            raise unprocessable(str(error) or type(error).__name__) from None
+            is_single = len(rows) == 1 and (not self.has_recipe or isinstance(rows, list))
+            if is_single and self.is_fitted and not (scores or proba or set):
+                return {"prediction": [learner.predict_one(rows[0])]}
+            outputs = self._outputs(rows)
+            found = {"prediction": [labels[code] for code in classes_by(outputs).tolist()]}
+            if scores:
+                each = np.hstack([-outputs, outputs]) if outputs.shape[1] == 1 else outputs
+                found["scores"] = self._by_class(each)
+            if proba:
+                found["probabilities"] = self._by_class(self._probabilities(rows))
+            if set:
+                found["set"] = self._sets(rows)
+        except (ValueError, OverflowError) as error:  # an integer may be too large for a float
+            raise Refusal(422, str(error)) from None
+        return found
 
-    def _new_shadow(self, event: NewShadow) -> ScoredLearner:
-        learner = new_learner(event.algorithm, event.parameters)
-        return ScoredLearner.of(learner, self.classes, self.live.schema_of_raw())
-
-    def columns(self) -> int:
-        learner = self.live.learner
-        return int(learner.n_features_in_) if learner.__sklearn_is_fitted__() else 0
-
-    def _check_columns(self, rows: Any) -> None:
-        """Raise a `HTTPError` if the columns of these rows would be too many."""
-        if self.live.preparing() is not None:  # the recipe decides on columns
-            return
-        before, most = self.columns(), self.limits.columns
+    def _probabilities(self, rows: Any) -> np.ndarray:
+        if not hasattr(self.learner, "predict_proba"):
+            raise Refusal(422, "proba: this learner has no probabilities; AutoMargin has.")
         if isinstance(rows, list):
-            columns = before + sum(map(len, rows))
-            if columns <= most and self._numbers(columns) <= self.limits.numbers:
-                return  # even if all names are new
-            columns = before + len(new_names(self.live.learner, rows))
-        else:
-            columns = rows.shape[1]
-        if columns > before:
-            if columns > most:
-                raise HTTPError(413, f"there would be {columns:,} columns; at most {most:,} fit.")
-            self._check_numbers(columns)
+            return np.array([list(self.learner.predict_proba_one(row).values()) for row in rows])
+        return self.learner.predict_proba(rows)
 
-    def _numbers(self, columns: int, *more: ScoredLearner) -> int:
-        """How many numbers all learners keep, with so many columns."""
-        return sum(each.numbers(columns) for each in (self.live, *self.shadows.values(), *more))
+    def _sets(self, rows: Any) -> list[list[Any]]:
+        """The classes in the prediction set of each row; all of them before any row was learned."""
+        if not hasattr(self.learner, "predict_set_one"):
+            raise Refusal(422, "set: there are prediction sets only with serve --coverage.")
+        if not self.is_fitted:
+            return [list(self.labels)] * len(rows)
+        found = [self.learner.predict_set_one(row) for row in rows]
+        return [[label for label in self.labels if label in each] for each in found]
 
-    def _check_numbers(self, columns: int, *more: ScoredLearner) -> None:
-        needed, most = self._numbers(columns, *more), self.limits.numbers
-        if needed > most:
-            raise HTTPError(
-                413,
-                f"the learners would keep {needed:,} numbers for {columns:,} columns and "
-                f"{self.classes.size:,} classes; at most {most:,} fit. Use fewer columns or "
-                "shadows, a smaller budget, or a higher limit of numbers.",
-            )
+    def _by_class(self, numbers: np.ndarray) -> list[dict[str, float]]:
+        names = [str(label) for label in self.labels]
+        return [dict(zip(names, each, strict=True)) for each in numbers.tolist()]
 
-    def _check_learns(self, shadow: ScoredLearner) -> None:
-        """Raise a `HTTPError` if a shadow, which is not used afterwards, can learn from no row."""
-        row = np.zeros((1, self.columns() or 1))
+    # ---------------------------------------------------------------------------------- snapshots
+    def snapshot(self, time: float) -> Snapshot:
+        """The model as it is stored."""
+        state = self.alarm.state()
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in state.items()}
+        counts = msgspec.json.encode(msgspec.structs.replace(self.counts, alarm_state=plain))
+        frozen = None if self.frozen is None else as_file(self.frozen)
+        sequence, file = self.counts.sequence, as_file(self.learner)
+        return Snapshot(sequence, time, __version__, file, frozen, counts.decode())
+
+    @classmethod
+    def restored(cls, snapshot: Snapshot, classes: np.ndarray) -> ServedModel:
+        """The model of a snapshot; an exception if this version cannot read it."""
+        model = cls(load(io.BytesIO(snapshot.learner)), classes)
+        model.counts = msgspec.json.decode(snapshot.counts, type=Counts)
+        state = model.counts.alarm_state or {}
+        arrays = {name: np.array(value) for name, value in state.items()}
+        arrays["wealth"] = arrays["wealth"].astype(np.float64)
+        model.alarm = model.alarm.restore(arrays)
+        if snapshot.frozen is not None:
+            model.frozen = load(io.BytesIO(snapshot.frozen))
+        return model
+
+
+def outputs_of(learner: Any, rows: Any, has_recipe: bool) -> np.ndarray:
+    """The scores of rows, of shape (rows, outputs)."""
+    if isinstance(rows, list) and (not has_recipe or len(rows) == 1):
+        return np.array([np.ravel(learner.decision_one(row)) for row in rows])
+    return learner.decision_function(rows).reshape(len(rows), -1)
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def opened(database: Database) -> ServedModel:
+    """The model of a data folder, as of its last snapshot that this version can read."""
+    about = database.about()
+    classes = np.array(msgspec.json.decode(about["classes"]))
+    *later, base = database.snapshots()
+    for snapshot in later:
         try:
-            shadow.learner.partial_fit(row, self.classes[:1], classes=self.classes)
-        except Exception as error:
-            raise unprocessable(str(error) or type(error).__name__) from None
+            return ServedModel.restored(snapshot, classes)
+        except (ValueError, KeyError, TypeError) as error:
+            logger.warning(
+                "the snapshot after event %d, by version %s, cannot be read (%s): the model is "
+                "rebuilt from the events",
+                *(snapshot.sequence, snapshot.version, error),
+            )
+    return beginning(about, base, classes)
 
 
-def without(shadows: dict[str, ScoredLearner], name: str) -> dict[str, ScoredLearner]:
-    return {each: scored for each, scored in shadows.items() if each != name}
-
-
-def blocks_of(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Events that a replay applies together."""
-    block: list[Event] = []
-    rows = 0
-    for event in events:
-        block.append(event)
-        rows += event.size() if isinstance(event, Lesson) else 1
-        if rows >= BLOCK_ROWS:
-            yield block
-            block, rows = [], 0
-    yield block
-
-
-# --------------------------------------------------------------------------------- blocks of rows
-def learn_block(scored: ScoredLearner, lessons: list[Lesson]) -> str | None:
-    """Let a learner learn from lessons that are alike; the reason, if it refuses them."""
+def beginning(about: dict[str, str], base: Snapshot, classes: np.ndarray) -> ServedModel:
+    """The model before the first event."""
     try:
-        codes = [scored.codes[label] for lesson in lessons for label in lesson.labels]
-        scored.learn(joined(lessons), codes, _weights(lessons))
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever it is, the learner is as it was
-        return str(error) or type(error).__name__
-    return None
+        return ServedModel(rebuilt(about, base.learner), classes)
+    except ValueError as error:
+        raise ValueError(
+            f"the model that the folder began with, by version {base.version}, cannot be read "
+            f"({error}): install that version, and download the model from there."
+        ) from None
 
 
-def count_refused(scored: ScoredLearner, lessons: list[Lesson]) -> int:
-    """Let a learner learn from lessons that are alike; the number of those that it refuses."""
-    if learn_block(scored, lessons) is None:
-        return 0
-    if len(lessons) == 1:
-        return 1
-    return sum(count_refused(scored, [lesson]) for lesson in lessons)
-
-
-def alike(one: Lesson, other: Lesson) -> bool:
-    """Can their rows be in one block?"""
-    if (one.weights is None) != (other.weights is None):
-        return False
-    if isinstance(one.rows, np.ndarray):
-        return isinstance(other.rows, np.ndarray) and one.rows.shape[1] == other.rows.shape[1]
-    return isinstance(one.rows, list) and isinstance(other.rows, list)
-
-
-def joined(lessons: list[Lesson]) -> Any:
-    """The rows of lessons that are alike."""
-    if len(lessons) == 1:
-        return lessons[0].rows
-    if isinstance(lessons[0].rows, list):
-        return [row for lesson in lessons for row in lesson.rows]
-    return np.concatenate([lesson.rows for lesson in lessons])
-
-
-def _weights(lessons: list[Lesson]) -> np.ndarray | None:
-    if lessons[0].weights is None:
+def coverage_of(learner: Any) -> Any:
+    """How often prediction sets had the label; None without any."""
+    try:
+        return learner.coverage_
+    except (AttributeError, NotFittedError):
         return None
-    return np.array([weight for lesson in lessons for weight in lesson.weights or ()], dtype=float)

@@ -1,157 +1,253 @@
-"""One model that is served: a queue of requests, and a thread that writes and learns.
+"""A served model, its database, and the thread that learns.
 
-The thread takes the requests that have come, writes their events to the log, waits until they are
-on the disk, lets the learners learn from them in the order of the log, and answers.
+The thread takes the requests that wait, stores their events in one transaction, lets the model
+learn from them in the order of their numbers, and answers. So one wait for the disk is enough for
+all requests that have come meanwhile, and a stored event is learned or marked as refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
+import logging
+import secrets
+import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
+import msgspec
 
-from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.persistence.container import sync_folder
-from maxmargin.serve.event_log import Log, LogError, Record, segments_of
-from maxmargin.serve.events import DropShadow, Event, NewShadow, decoded
-from maxmargin.serve.http_errors import HTTPError, bad_request, busy, no_memory, unavailable
-from maxmargin.serve.limits import Limits
-from maxmargin.serve.requests import ChangeShadows, Task
-from maxmargin.serve.scored_learner import new_learner
-from maxmargin.serve.served_model import NoMemory, Outcome, ServedModel, blocks_of, logger
-from maxmargin.serve.snapshots import Beginning
+from maxmargin import __version__
+from maxmargin.serve.bodies import LabelOne, LearnBody, Refusal
+from maxmargin.serve.database import Database, Event, Waiting
+from maxmargin.serve.served_model import Lesson, ServedModel, opened
 
-SNAPSHOT, LOG = "snapshot.mm", "log"
-# What is written together, at most.
-GROUP_TASKS, GROUP_BYTES = 1024, 2**26
-# How long after a snapshot that could not be written the next one is tried.
-SECONDS_TO_RETRY = 10.0
+# What is stored together at most, and what may wait.
+GROUP_TASKS, MOST_WAITING, MOST_BYTES = 1024, 2048, 2**27
+# A snapshot is due after so many seconds, or so many times as long as the last one took.
+SECONDS_BETWEEN_SNAPSHOTS, SNAPSHOT_SHARE = 60.0, 20.0
+SECONDS_TO_RETRY = 10.0  # a snapshot that could not be written
 REPLAYING, READY, STOPPING, STOPPED, FAILED = "replaying", "ok", "stopping", "stopped", "failed"
+
+logger = logging.getLogger("maxmargin.serve")
+
+
+class Stored(msgspec.Struct):
+    """An event that is being stored, with what is needed to undo it."""
+
+    event: Event
+    lesson: Any
+    ids: list[str]
+    waiting: Waiting | None = None
+    refusal: Refusal | None = None
+
+
+class Task:
+    """One request that is stored, or a function that is called between two events."""
+
+    future: asyncio.Future[Any]
+
+    def __init__(self, size: int = 0) -> None:
+        self.bytes = size
+        self.loop = asyncio.get_running_loop()
+        self.future = self.loop.create_future()
+
+    def claims(self) -> Iterable[str]:
+        """The ids that it depends on: tasks with the same are never stored together."""
+        return ()
+
+    def store(self, service: Service) -> list[Stored]:
+        """Write its events; a `Refusal` before anything is written refuses the request."""
+        return []
+
+    def answer(self, stored: list[Stored]) -> Any:
+        """The answer, when all is stored and learned."""
+        raise NotImplementedError
+
+
+class Learn(Task):
+    """Learn from a body; with an id for each row, from the rows that are new."""
+
+    def __init__(self, body: LearnBody, lesson: Lesson, text: bytes, size: int) -> None:
+        super().__init__(size)
+        self.body, self.lesson, self.text = body, lesson, text
+        self.duplicates = self.sequence = 0
+
+    def claims(self) -> Iterable[str]:
+        return [each for each in self.lesson.ids if each is not None]
+
+    def store(self, service: Service) -> list[Stored]:
+        ids = self.lesson.ids
+        if ids:
+            new, seen = [], set[str | None]()
+            for k, key in enumerate(ids):
+                known = None if key is None else service.database.known(key)
+                if known is not None:
+                    self.sequence = max(self.sequence, known[0])
+                if known is None and (key is None or key not in seen):
+                    new.append(k)
+                seen.add(key)
+            self.duplicates = len(ids) - len(new)
+            if not new:
+                return []
+            if self.duplicates:
+                self._keep(new, service.model)
+        ids = [each for each in self.lesson.ids if each is not None]
+        return [service.append(Event(0, time.time(), self.text.decode()), self.lesson, ids)]
+
+    def _keep(self, new: list[int], model: ServedModel) -> None:
+        """Leave out the rows whose ids are known."""
+        body = self.body
+        for name in ("rows", "labels", "weights", "ids"):
+            if isinstance(values := getattr(body, name), list):
+                setattr(body, name, [values[k] for k in new])
+        self.lesson, self.text = model.lesson(body), msgspec.json.encode(body)
+
+    def answer(self, stored: list[Stored]) -> Any:
+        many = self.body.ids is not None
+        count = len(self.lesson.codes) if stored else 0
+        return acknowledged(stored, count, self.duplicates, self.sequence, many=many)
+
+
+class Label(Task):
+    """Learn from rows that were predicted, given their labels; from each once."""
+
+    def __init__(self, labels: list[LabelOne], size: int, *, many: bool) -> None:
+        super().__init__(size)
+        self.labels, self.many = labels, many
+        self.duplicates = self.sequence = 0
+
+    def claims(self) -> Iterable[str]:
+        return [each.id for each in self.labels]
+
+    def store(self, service: Service) -> list[Stored]:
+        found: dict[str, tuple[Any, Event, Lesson, Waiting]] = {}
+        for each in self.labels:
+            (code,) = service.model.codes_of([each.label])
+            label = service.model.labels[code]
+            if each.id in found:
+                before, number = found[each.id][0], 0
+            elif (known := service.database.known(each.id)) is not None:
+                number, text = known
+                before = label if text is None else msgspec.json.decode(text)
+            elif (waiting := service.database.waiting(each.id)) is not None:
+                found[each.id] = (label, *service.model.labelled(waiting, each), waiting)
+                continue
+            else:
+                raise Refusal(404, f"no prediction with the id {each.id!r} waits for its label.")
+            if before != label:
+                raise Refusal(409, f"id {each.id!r} has the label {before!r} already.")
+            self.duplicates += 1
+            self.sequence = max(self.sequence, number)
+        return [
+            service.append(event, lesson, [key], waiting, msgspec.json.encode(label).decode())
+            for key, (label, event, lesson, waiting) in found.items()
+        ]
+
+    def answer(self, stored: list[Stored]) -> Any:
+        return acknowledged(stored, len(stored), self.duplicates, self.sequence, many=self.many)
+
+
+class Await(Task):
+    """Keep rows that were predicted, and the answers, until their labels come."""
+
+    def __init__(self, ids: list[str], rows: list[Any], answers: list[Any], size: int) -> None:
+        super().__init__(size)
+        self.ids, self.rows, self.answers = ids, rows, answers
+
+    def store(self, service: Service) -> list[Stored]:
+        for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True):
+            texts = (msgspec.json.encode(each).decode() for each in (row, answer))
+            service.await_label(Waiting(key, time.time(), *texts))
+        return []
+
+    def answer(self, stored: list[Stored]) -> Any:
+        return None
+
+
+class Call(Task):
+    """Call a function of the model between two events."""
+
+    def __init__(self, function: Callable[[ServedModel], Any]) -> None:
+        super().__init__()
+        self.function, self.found = function, None
+
+    def store(self, service: Service) -> list[Stored]:
+        self.found = self.function(service.model)
+        return []
+
+    def answer(self, stored: list[Stored]) -> Any:
+        return self.found
+
+
+def acknowledged(
+    stored: list[Stored], learned: int, duplicates: int, sequence: int, *, many: bool
+) -> dict[str, Any]:
+    """The answer to a request to learn; raises if one of its events was refused."""
+    for each in stored:
+        if each.refusal is not None:
+            raise each.refusal
+        sequence = max(sequence, each.event.sequence)
+    again = {"duplicates": duplicates} if many else {"duplicate": duplicates > 0}
+    return {"learned": learned, **again, "sequence": sequence}
+
+
+def new_id() -> str:
+    return secrets.token_hex(8)
 
 
 class Service:
-    """A model, its shadows, its log and its thread.
+    """Serves the model of a database until it is closed."""
 
-    The log and snapshots in ``folder`` take precedence over ``beginning``. With ``keep_log``,
-    events before a snapshot are kept, for `maxmargin replay`. ``shadows`` (algorithms and
-    parameters) are added when the service is ready, unless they have existed before.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        beginning: Beginning | None = None,
-        *,
-        limits: Limits | None = None,
-        keep_log: bool = False,
-        shadows: dict[str, tuple[str, dict[str, Any]]] | None = None,
-    ) -> None:
-        self.name, self.folder, self.keep_log = name, folder, keep_log
-        self.limits = limits = limits or Limits()
-        self._shadows_to_make = shadows or {}
-        for algorithm, parameters in self._shadows_to_make.values():
-            new_learner(algorithm, parameters)
-        for made in (folder, folder / LOG):
-            make_private(made)
-        if (folder / SNAPSHOT).is_symlink():
-            raise LogError(
-                f"{folder / SNAPSHOT} is a link, and what it points at would be replaced: put the "
-                "file itself there."
-            )
-        self._file = CheckpointFile(folder / SNAPSHOT, new_mode=0o600)
-        self.log = Log(folder / LOG, limits.segment_bytes)
-        self.model = self._opened(beginning)
-        self.snapshot_sequence, self._snapshot_time = self.model.sequence, time.monotonic()
-        self._snapshot_failed = 0.0
-        self._bytes_since = 0
+    def __init__(self, database: Database, on_failure: Callable[[], None] = lambda: None) -> None:
+        self.database, self.on_failure = database, on_failure
+        self.model = opened(database)
+        self.sequence = database.last_sequence()
+        self.snapshot_sequence, self.snapshot_time = self.model.counts.sequence, time.monotonic()
+        self.snapshot_seconds, self.snapshot_failed = 0.0, -SECONDS_TO_RETRY
+        self.waiting, self.refused = database.count_waiting(), 0
         self.status, self.trouble = REPLAYING, ""
-        self.failure: Exception | None = None
-        self.began, self.replayed = time.monotonic(), 0
+        self.failure: BaseException | None = None
+        self.is_closed = False
+        self.began = time.monotonic()
         self.queue: deque[Task] = deque()
         self._current: list[Task] = []
-        self._queued_bytes = 0
+        self.unmarked: list[Stored] = []  # refused events that the database does not name yet
+        self._bytes = self._new_waiting = 0
         self._wake = threading.Condition()
-        self.recovered = threading.Event()  # or failed to be
-        self._thread = threading.Thread(target=self._run, name=f"maxmargin {name}", daemon=True)
-
-    def _opened(self, beginning: Beginning | None) -> ServedModel:
-        """The model as the last snapshot has it, or a new one, with its first snapshot."""
-        found = self._file.read(ServedModel.of)
-        if found is not None:
-            if beginning is not None:
-                self._check_same(found, beginning)
-            return found.limited(self.name, self.limits)
-        if segments_of(self.log.folder):
-            raise LogError(
-                f"{self.folder} has a log, but no {SNAPSHOT}: restore it, or move the folder away."
-            )
-        if beginning is None:
-            raise ValueError(f"{self.folder} has no state yet: name a model to start with.")
-        if (count := beginning.classes.size) > (most := self.limits.classes):
-            raise ValueError(f"there are {count:,} classes, and at most {most:,}.")
-        model = ServedModel.begun(beginning).limited(self.name, self.limits)
-        self._file.replace(model.content())
-        return model
-
-    def _check_same(self, found: ServedModel, beginning: Beginning) -> None:
-        given = beginning.origin()
-        for name in given.__struct_fields__:
-            then, now = getattr(found.origin, name), getattr(given, name)
-            if not np.array_equal(then, now):
-                raise ValueError(
-                    f"{self.folder} was begun with other {name}, {then}, than those given now, "
-                    f"{now}: use another folder, or leave the model out to go on."
-                )
+        self.recovered = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="maxmargin learner", daemon=True)
 
     # ---------------------------------------------------------------------------------- requests
     def start(self) -> None:
+        folder, snapshot = self.database.folder, self.snapshot_sequence
+        logger.info(
+            "version %s, serving %s: event %d, snapshot after event %d",
+            *(__version__, folder, self.sequence, snapshot),
+        )
         self._thread.start()
 
     async def ask(self, task: Task) -> Any:
-        """The answer to a task; a `HTTPError` if it is refused."""
-        task.loop = asyncio.get_running_loop()
-        task.future = task.loop.create_future()
-        self.enqueue(task)
-        return await task.future
-
-    def ask_and_wait(self, task: Task) -> Any:
-        """`ask` for threads."""
-        task.future = concurrent.futures.Future()
-        self.enqueue(task)
-        return task.future.result()
-
-    def enqueue(self, task: Task) -> None:
-        """Let a task wait for its turn; its future gets the answer."""
-        limits = self.limits
+        """The answer to a task; a `Refusal` if it is refused."""
         with self._wake:
             if self.status != READY:
                 raise self.not_ready()
-            if len(self.queue) >= limits.queue or self._queued_bytes > limits.queue_bytes:
-                raise busy("events come faster than they can be written.")
+            if len(self.queue) >= MOST_WAITING or self._bytes > MOST_BYTES:
+                raise Refusal(429, "events come faster than they can be stored.", retry_after=1)
             self.queue.append(task)
-            self._queued_bytes += task.bytes
+            self._bytes += task.bytes
             self._wake.notify()
+        return await task.future
 
-    def not_ready(self) -> HTTPError:
+    def not_ready(self) -> Refusal:
         why = {
-            REPLAYING: f"the log is being replayed, {self.replayed:,} events so far.",
-            STOPPING: "the service stops.",
-            STOPPED: "the service has stopped.",
-            FAILED: f"the service has failed: {self.failure}",
+            REPLAYING: f"events are replayed: {self.model.counts.sequence:,} of {self.sequence:,}.",
+            FAILED: f"the server has failed: {self.failure}",
         }
-        return unavailable(why.get(self.status, "the service is not ready."))
-
-    def is_healthy(self) -> bool:
-        return self.status == READY and not self.trouble
+        return Refusal(503, why.get(self.status, "the server stops."), retry_after=1)
 
     def stop(self) -> None:
         """Refuse further requests, and finish those that wait."""
@@ -161,10 +257,33 @@ class Service:
             self._wake.notify()
 
     def close(self) -> None:
-        """Stop, finish the waiting requests, and write a snapshot."""
+        """Finish the waiting requests, save the model, and let others use the folder."""
         self.stop()
         if self._thread.ident is not None:
             self._thread.join()
+        if not self.is_closed:
+            logger.info("stopped after event %d", self.sequence)
+            self.database.close()
+            self.is_closed = True
+
+    # ---------------------------------------------------------------------- while a task is stored
+    def append(
+        self,
+        event: Event,
+        lesson: Lesson,
+        ids: list[str],
+        waiting: Waiting | None = None,
+        label: str | None = None,
+    ) -> Stored:
+        """Store an event as the next one."""
+        self.sequence += 1
+        event = event._replace(sequence=self.sequence, time=time.time())
+        self.database.append(event, ids, label)
+        self._new_waiting -= waiting is not None
+        return Stored(event, lesson, ids, waiting)
+
+    def await_label(self, waiting: Waiting) -> None:
+        self._new_waiting += self.database.await_label(waiting)
 
     # ------------------------------------------------------------------------------- the thread
     def _run(self) -> None:
@@ -174,232 +293,196 @@ class Service:
                 if self.status == REPLAYING:
                     self.status = READY
             self.recovered.set()
-            self._make_shadows()
             while (tasks := self._next_tasks()) is not None:
                 if tasks:
                     self._current = tasks
                     self._process(tasks)
                 if self._is_snapshot_due():
-                    self.write_snapshot()
-            self._finish()
-        except Exception as error:
-            self.failure = error
-            self.status = FAILED
-            self.recovered.set()
-            logger.error("%s: %s", self.name, error)
+                    self.save_snapshot()
+            if self.model.counts.sequence > self.snapshot_sequence:
+                self.save_snapshot()
+            self.status = STOPPED
+        except BaseException as error:
+            logger.exception("the server has failed")
             with self._wake:
-                tasks, self._queued_bytes = [*self._current, *self.queue], 0
+                self.failure, self.status = error, FAILED
+                left = [*self._current, *self.queue]
                 self.queue.clear()
-            _deliver([(task, self.not_ready()) for task in tasks])
+            self.on_failure()
+            deliver([(task, self.not_ready()) for task in left])
         finally:
-            self.log.close()
+            self.recovered.set()
 
     def _recover(self) -> None:
-        """Learn from the events behind the snapshot."""
-        records = self.log.recover(self.model.sequence)
-        for events in blocks_of(map(self._replayed, records)):
-            for _ in self.model.apply(events):
-                self.replayed += 1
+        """Learn from the events after the snapshot."""
+        after, began, count = self.model.counts.sequence, time.monotonic(), 0
+        for event in self.database.events(after):
             if self.status != REPLAYING:  # stopped meanwhile
                 return
-        if self.log.torn:
-            logger.warning(
-                "%s: %d bytes of a write that was not finished, and not acknowledged, were cut "
-                "off the log behind event %d.",
-                self.name,
-                self.log.torn,
-                self.model.sequence,
-            )
-
-    def _replayed(self, record: Record) -> Event:
-        self._bytes_since += len(record.payload)
-        return decoded_record(self.log.folder, record, self.limits)
-
-    def _make_shadows(self) -> None:
-        for name, (algorithm, parameters) in self._shadows_to_make.items():
-            if name not in self.model.names and self.status == READY:
-                task = ChangeShadows(NewShadow(name, algorithm, parameters))
-                task.future = concurrent.futures.Future()
-                self._process([task])
-                if (why := task.future.exception()) is not None:
-                    logger.warning("%s: there is no shadow %s: %s", self.name, name, why)
+            stored = stored_again(self.model, event)
+            self._learn(stored)
+            count += 1
+        if count:
+            seconds = time.monotonic() - began
+            logger.info("replayed %d events after event %d in %.1f s", count, after, seconds)
+        self._mark_refused()
 
     def _next_tasks(self) -> list[Task] | None:
-        """The next tasks to write together, an empty list if none come soon; None at the end."""
+        """The next tasks to store together, none if none come soon; None at the end."""
         with self._wake:
             if not self.queue:
                 if self.status != READY:
                     return None
                 self._wake.wait(timeout=1.0)
-            taken, claimed, size = list[Task](), set[str](), 0
-            while self.queue and len(taken) < GROUP_TASKS and size < GROUP_BYTES:
-                task = self.queue[0]
-                claims = set(task.claims())
-                if claims & claimed or (task.is_alone and taken):
+            taken, claimed = list[Task](), set[str]()
+            while self.queue and len(taken) < GROUP_TASKS:
+                claims = set(self.queue[0].claims())
+                if claims & claimed:
                     break
                 claimed |= claims
-                size += task.bytes
+                self._bytes -= self.queue[0].bytes
                 taken.append(self.queue.popleft())
-                if task.is_alone:
-                    break
-            self._queued_bytes -= size
             return taken
 
     def _process(self, tasks: list[Task]) -> None:
+        """Store the events of some tasks, learn from them, and answer."""
+        before, self._new_waiting = self.sequence, 0
+        planned: list[tuple[Task, list[Stored]]] = []
         answers: list[tuple[Task, Any]] = []
-        planned: list[tuple[Task, int]] = []
-        # A log that is replayed with more memory must lose the same shadows.
-        lost = [DropShadow(name) for name in self.model.lost]
-        events: list[Event] = [*lost]
-        payloads = [event.encoded() for event in lost]
-        for task in tasks:
+        try:
+            with self.database.transaction():
+                for each in self.unmarked:
+                    self.database.refuse(each.event, each.ids, each.waiting)
+                for task in tasks:
+                    try:
+                        planned.append((task, task.store(self)))
+                    except Refusal as error:  # before any writing
+                        answers.append((task, error))
+        except (sqlite3.Error, MemoryError) as error:
+            self.sequence = before
+            refusal = self._cannot_write(error)
+            deliver([*answers, *((task, refusal) for task, _ in planned)])
+            done = {id(task) for task, _ in (*answers, *planned)}
+            deliver([(task, refusal) for task in tasks if id(task) not in done])
+            return
+        if self.trouble:
+            logger.info("the database can be written again")
+            self.trouble = ""
+        self.unmarked = []
+        self.waiting += self._new_waiting
+        for task, stored in planned:
+            for each in stored:
+                self._learn(each)
             try:
-                found = task.prepare(self.model)
-                payloads += [event.encoded() for event in found]
-            except Exception as error:  # nothing of it has been written
-                answers.append((task, refusal_of(error)))
-            else:
-                events += found
-                planned.append((task, len(found)))
-        outcomes: list[Outcome] = []
-        if events:
-            try:
-                self.log.append(payloads)
-            except (OSError, MemoryError) as error:
-                refusal = refusal_of(error)
-                if isinstance(error, OSError):
-                    self.trouble = f"the log cannot be written: {error.strerror or error}."
-                    refusal = unavailable(self.trouble)
-                answers += [(task, refusal) for task, count in planned if count]
-                planned = [(task, 0) for task, count in planned if not count]
-            else:
-                self.trouble = ""
-                self._bytes_since += sum(map(len, payloads))
-                del self.model.lost[: len(lost)]
-                outcomes = self._apply(events, payloads)
-        start = len(lost)
-        for task, count in planned:
-            answers.append((task, _answer(task, outcomes[start : start + count])))
-            start += count
-        _deliver(answers)
-        if self.model.lost and tasks:
-            self._process([])
+                answers.append((task, task.answer(stored)))
+            except Refusal as error:
+                answers.append((task, error))
+        self._mark_refused()
+        deliver(answers)
 
-    def _apply(self, events: list[Event], payloads: list[bytes]) -> list[Outcome]:
-        """Apply the events that were just written, and refuse those that there is no memory for.
-
-        These are taken out of the log before any request is answered, so that a replay leaves them
-        out too. If the log cannot be written at that moment, the service fails, and a replay goes
-        on from what is in the log.
-        """
-        outcomes: list[Outcome] = []
-        while True:
+    def _learn(self, stored: Stored) -> None:
+        """Learn from a stored event, or keep in mind that it was refused."""
+        self.model.counts.sequence = stored.event.sequence
+        if stored.refusal is None:
             try:
-                for outcome in self.model.apply(events[len(outcomes) :]):
-                    outcomes.append(outcome)
-                return outcomes
-            except NoMemory as error:
-                logger.warning("%s: an event was refused: %s", self.name, error)
-                del payloads[len(payloads) - (len(events) - len(outcomes))]
-                self.log.replace_last(payloads)
-                outcomes.append(Outcome(self.model.sequence, no_memory(error)))
+                with self.model.lock:
+                    outputs = self.model.learn(stored.lesson)
+            except Exception as error:
+                stored.refusal = refusal_of(error)
+            else:
+                self.model.count(stored.lesson, outputs)
+        if stored.refusal is not None:
+            why = stored.refusal.reason
+            stored.event = stored.event._replace(refused=why)
+            self.unmarked.append(stored)
+            self.refused += 1
+            self.waiting += stored.waiting is not None
+            logger.info("event %d is refused: %s", stored.event.sequence, why)
+
+    def _mark_refused(self) -> None:
+        """Name refused events as such; where the disk is full, the next transaction does."""
+        if self.unmarked:
+            with contextlib.suppress(sqlite3.Error), self.database.transaction():
+                for each in self.unmarked:
+                    self.database.refuse(each.event, each.ids, each.waiting)
+                self.unmarked = []
+
+    def _cannot_write(self, error: Exception) -> Refusal:
+        """The answer while the disk is full, or cannot be written for another reason."""
+        is_full = "full" in str(error)
+        trouble = "the disk is full." if is_full else f"the database cannot be written: {error}."
+        if trouble != self.trouble:
+            logger.error("%s Events are refused until it can be written again", trouble)
+        self.trouble = trouble
+        return Refusal(507 if is_full else 503, trouble, retry_after=1)
 
     # -------------------------------------------------------------------------------- snapshots
     def _is_snapshot_due(self) -> bool:
-        events = self.model.sequence - self.snapshot_sequence
-        if not events:
+        if self.model.counts.sequence == self.snapshot_sequence or self.unmarked:
             return False
         now = time.monotonic()
-        if self._snapshot_failed and now - self._snapshot_failed < SECONDS_TO_RETRY:
+        if now - self.snapshot_failed < SECONDS_TO_RETRY:
             return False
-        limits = self.limits
-        return (
-            now - self._snapshot_time >= limits.snapshot_seconds
-            or self._bytes_since >= limits.snapshot_bytes
-            or events >= limits.snapshot_events
-        )
+        pause = max(SECONDS_BETWEEN_SNAPSHOTS, SNAPSHOT_SHARE * self.snapshot_seconds)
+        return now - self.snapshot_time >= pause
 
-    def write_snapshot(self) -> None:
-        """Write a snapshot, and remove the log before the last one, unless the disk is full."""
+    def save_snapshot(self) -> None:
+        began = time.monotonic()
         try:
-            self._file.replace(self.model.content())
-        except (OSError, MemoryError) as error:
-            self._snapshot_failed = time.monotonic()
-            logger.warning("%s: no snapshot could be written: %s", self.name, error)
+            self.database.save_snapshot(self.model.snapshot(time.time()))
+            self.waiting = self.database.count_waiting()
+        except (sqlite3.Error, OSError, MemoryError) as error:
+            self.snapshot_failed = time.monotonic()
+            logger.error("no snapshot could be written: %s; events are safe without it", error)
             return
-        before, self.snapshot_sequence = self.snapshot_sequence, self.model.sequence
-        self._snapshot_time, self._snapshot_failed = time.monotonic(), 0.0
-        self._bytes_since = 0
-        if not self.keep_log:
-            with contextlib.suppress(OSError):
-                self.log.drop_until(before)
-
-    def _finish(self) -> None:
-        if self.model.sequence != self.snapshot_sequence:
-            self.write_snapshot()
-        self.status = STOPPED
+        self.snapshot_sequence, self.snapshot_time = self.model.counts.sequence, time.monotonic()
+        self.snapshot_seconds = self.snapshot_time - began
+        logger.debug("snapshot after event %d by %s", self.snapshot_sequence, __version__)
 
 
-def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can enter; one that is there keeps its permissions."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sync_folder(folder.absolute().parent)
-
-
-def decoded_record(folder: Path, record: Record, limits: Limits | None = None) -> Event:
-    """The event that stands in a log."""
+def stored_again(model: ServedModel, event: Event) -> Stored:
+    """A stored event, as it was when it came."""
     try:
-        return decoded(record.payload, limits)
-    except MemoryError:
-        raise
-    except Exception as error:
-        found = [each.path for each in segments_of(folder) if each.first <= record.sequence]
-        why = (str(error) or type(error).__name__).rstrip(".")
-        is_large = isinstance(error, HTTPError) and error.status == 413
-        raise LogError(
-            f"{found[-1]}: event {record.sequence:,} cannot be read: {why}. "
-            f"{'Raise the limit, restore' if is_large else 'Restore'} the file, or move the "
-            "folder away to begin anew."
-        ) from error
+        lesson = model.lesson_of(event)
+    except Refusal as error:
+        return Stored(event, None, [], refusal=error)
+    waiting = None
+    if event.prediction is not None and event.answer is not None:
+        row = msgspec.json.encode(_row_in(event.body)).decode()
+        waiting = Waiting(event.prediction, event.time, row, event.answer)
+    return Stored(event, lesson, [each for each in lesson.ids if each is not None], waiting)
 
 
-def _answer(task: Task, outcomes: Sequence[Outcome]) -> Any:
-    try:
-        return task.answer(outcomes)
-    except (HTTPError, MemoryError, OSError) as error:
-        return refusal_of(error)
+def _row_in(body: str) -> Any:
+    return msgspec.json.decode(body)["row"]
 
 
-def refusal_of(error: Exception) -> HTTPError:
-    """The answer to a request that failed."""
-    if isinstance(error, HTTPError):
+def refusal_of(error: Exception) -> Refusal:
+    """Why an event is not learned; the model is as it was."""
+    if isinstance(error, Refusal):
         return error
     if isinstance(error, MemoryError):
-        return no_memory(error)
-    if isinstance(error, OSError):
-        return unavailable(str(error))
-    logger.error("a request was refused", exc_info=error)
-    return bad_request(str(error) or type(error).__name__)
+        return Refusal(503, f"there is too little memory for this request. {error}", retry_after=1)
+    if isinstance(error, OSError):  # too many open files, where code is compiled
+        return Refusal(503, str(error), retry_after=1)
+    return Refusal(422, str(error) or type(error).__name__)
 
 
-def _deliver(answers: list[tuple[Task, Any]]) -> None:
+def deliver(answers: list[tuple[Task, Any]]) -> None:
     """Set the results of all tasks, those of one event loop in one call."""
     by_loop: dict[Any, list[tuple[Any, Any]]] = {}
     for task, answer in answers:
         by_loop.setdefault(task.loop, []).append((task.future, answer))
     for loop, settled in by_loop.items():
-        if loop is None:
-            _settle(settled)
-        else:
-            with contextlib.suppress(RuntimeError):  # a loop that is closed by now
-                loop.call_soon_threadsafe(_settle, settled)
+        with contextlib.suppress(RuntimeError):  # a loop that is closed by now
+            loop.call_soon_threadsafe(_settle, settled)
 
 
 def _settle(settled: list[tuple[Any, Any]]) -> None:
     for future, answer in settled:
         if future.done():  # the request was cancelled
             continue
-        if isinstance(answer, HTTPError):
+        if isinstance(answer, Refusal):
             future.set_exception(answer)
         else:
             future.set_result(answer)
