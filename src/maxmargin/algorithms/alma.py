@@ -10,7 +10,7 @@ from typing import NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
 from maxmargin.models.base import Model
 from maxmargin.training.passes import Outcome, Plan, run_passes
@@ -47,7 +47,7 @@ class ALMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ALMA(OnlineClassifier):
+class ALMA(RuleClassifier):
     """Approximate large margin algorithm: steps and margins that shrink with the updates.
 
     ::
@@ -109,7 +109,7 @@ class ALMA(OnlineClassifier):
         paper="Gentile 2001",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "average": ["boolean"],
         "p": P_CONSTRAINTS,
         "alpha": [Interval(Real, 0, 1, closed="right")],

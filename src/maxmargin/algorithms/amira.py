@@ -13,7 +13,7 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound, quotient, squared_ratio
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 from maxmargin.models.spec import ModelSpec
 
@@ -63,7 +63,7 @@ def as_costs(given: Any) -> tuple[tuple[float, ...], ...] | None:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AMIRA(OnlineClassifier):
+class AMIRA(RuleClassifier):
     """Aggressive MIRA: project onto margin 1 whenever the margin is not above ``1 - epsilon``.
 
     ::
@@ -161,7 +161,7 @@ class AMIRA(OnlineClassifier):
         cost="d; about 10d for p > 2",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "p": P_CONSTRAINTS,

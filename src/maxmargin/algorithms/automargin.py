@@ -14,7 +14,7 @@ from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts
 from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
 from maxmargin.experts.mixture import ExpertMixture
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
@@ -169,17 +169,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     kernel: str = "linear"
     n_components: int = 256
     max_iter: int = 1
-    intercept_scaling: ClassVar[float] = 1.0  # type: ignore[misc]
-    soft_margin: ClassVar[float] = 0.0  # type: ignore[misc]
-    gamma: ClassVar[str] = "scale"  # type: ignore[misc]
-    degree: ClassVar[int] = 3  # type: ignore[misc]
-    coef0: ClassVar[float] = 0.0  # type: ignore[misc]
-    cache_size: ClassVar[float] = 200.0  # type: ignore[misc]
-    kernel_dtype: ClassVar[str] = "auto"  # type: ignore[misc]
-    device: ClassVar[str] = "cpu"  # type: ignore[misc]
-    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]
-    tol: ClassVar[None] = None  # type: ignore[misc]
-    calibration: ClassVar[None] = None  # type: ignore[misc]
 
     facts = Facts(
         guarantee="nearly the log loss of the best sequence of experts",
@@ -191,7 +180,7 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         certificate=False,
     )
     _parameter_constraints = {
-        name: OnlineClassifier._parameter_constraints[name]
+        name: SHARED_CONSTRAINTS[name]
         for name in (
             "fit_intercept",
             "max_iter",
@@ -232,9 +221,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     def _options(self) -> Options:
         """Random features are linear, so that nothing is asked of a kernel."""
         return replace(super()._options(), kernel="linear")
-
-    def _uses_weights(self) -> bool:
-        return True
 
     # ------------------------------------------------------------------------------- probabilities
     def _has_probabilities(self) -> bool:

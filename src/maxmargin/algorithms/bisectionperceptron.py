@@ -19,7 +19,7 @@ from maxmargin.certificates.convex_combinations import MARGIN_ROUNDING
 from maxmargin.certificates.scalar_bounds import directional_bound
 from maxmargin.core.row_scans import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.models.base import Model
 from maxmargin.models.kernel_model import KernelModel, smallest_margins
@@ -51,7 +51,7 @@ class Round(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BisectionPerceptron(OnlineClassifier):
+class BisectionPerceptron(RuleClassifier):
     """Find the largest directional margin, by bisection with `DirectionalPerceptron`.
 
     ::
@@ -114,7 +114,7 @@ class BisectionPerceptron(OnlineClassifier):
         paper="Tsampouka & Shawe-Taylor, section 3",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "precision": [Interval(Real, 0, 1, closed="neither")],
         "max_checks": [Interval(Integral, 1, None, closed="left"), None],
         "two_stage": ["boolean"],

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from maxmargin._validation import StrOptions
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.models.spec import ModelSpec
 
 # Parameters of other learners that mean nothing for weights of columns.
@@ -14,7 +14,7 @@ OF_KERNELS = ("kernel", "gamma", "degree", "coef0", "cache_size", "kernel_dtype"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DiagonalLearner(OnlineClassifier):
+class DiagonalLearner(RuleClassifier):
     """Weights of features, in a metric of their own that follows the rows."""
 
     scaling: str | None = "columns"
@@ -35,7 +35,7 @@ class DiagonalLearner(OnlineClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
             name: allowed
-            for name, allowed in OnlineClassifier._parameter_constraints.items()
+            for name, allowed in RuleClassifier._parameter_constraints.items()
             if name not in (*OF_KERNELS, "soft_margin")
         },
         "scaling": [StrOptions({"columns"}), None],

@@ -17,7 +17,7 @@ from maxmargin.algorithms.bound_arguments import (
 )
 from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.models.base import Model
 from maxmargin.training.passes import Outcome, Plan, run_passes
@@ -62,7 +62,7 @@ bridge("best_rate_of")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DirectionalPerceptron(OnlineClassifier):
+class DirectionalPerceptron(RuleClassifier):
     """Perceptron that asks for a given directional margin: success proves that margin.
 
     ::
@@ -127,7 +127,7 @@ class DirectionalPerceptron(OnlineClassifier):
         paper="Tsampouka & Shawe-Taylor, section 2.2",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "average": ["boolean"],
         "beta": [Interval(Real, 0, None, closed="neither")],
         "length": [StrOptions({"free", "fixed"})],

@@ -21,7 +21,7 @@ from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 from maxmargin.experts.votes import Votes
@@ -41,7 +41,7 @@ EPSILONS = (0.1, 0.5)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FixedShare(LeadingExperts, OnlineClassifier):
+class FixedShare(LeadingExperts, RuleClassifier):
     """Fixed-share vote of many learners, weighted by their recent mistakes.
 
     ::
@@ -115,7 +115,7 @@ class FixedShare(LeadingExperts, OnlineClassifier):
         certificate=False,
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
         "learners": [list, tuple, None],
         "share": [Interval(Real, 0, 1, closed="left")],
@@ -130,7 +130,7 @@ class FixedShare(LeadingExperts, OnlineClassifier):
 
     def _experts(self) -> Sequence[Any]:
         if self.learners is not None:
-            check_experts(self.learners, OnlineClassifier)
+            check_experts(self.learners, RuleClassifier)
             return self.learners  # type: ignore[no-any-return]
         names = STRUCTURAL | {"cache_size", "device"}
         return default_experts(
@@ -345,7 +345,7 @@ class VoteTrainer(OnlineTrainer):
         spec: Callable[[], ModelSpec],
         run: RunPasses,
         *,
-        experts: Callable[[], Sequence[OnlineClassifier]],
+        experts: Callable[[], Sequence[RuleClassifier]],
     ) -> None:
         super().__init__(options, rule, spec, run)
         self._experts = experts

@@ -10,12 +10,12 @@ from typing import ClassVar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import Facts
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Forgetron(OnlineClassifier):
+class Forgetron(RuleClassifier):
     """Forgetron, self-tuned: a kernel perceptron with at most `budget` examples.
 
     A mistake is added as in the `Perceptron`. If that is one example too many, all coefficients
@@ -72,7 +72,7 @@ class Forgetron(OnlineClassifier):
         cost="B",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }

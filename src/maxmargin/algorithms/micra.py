@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import Facts
 
 
@@ -46,7 +46,7 @@ class MICRARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MICRA(OnlineClassifier):
+class MICRA(RuleClassifier):
     """MICRA: directional margins and effective rates that shrink with the number of updates.
 
     ::
@@ -105,7 +105,7 @@ class MICRA(OnlineClassifier):
         paper="Tsampouka & Shawe-Taylor 2007",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "average": ["boolean"],
         "beta": [Interval(Real, 0, None, closed="neither"), None],
         "eta": [Interval(Real, 0, None, closed="neither")],

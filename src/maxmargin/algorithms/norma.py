@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targets, validates_tuning
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 from maxmargin.models.spec import ModelSpec
 
@@ -33,7 +33,7 @@ class NORMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NORMA(OnlineClassifier):
+class NORMA(RuleClassifier):
     """NORMA: decay the weights in every trial, and add examples that are not above the margin.
 
     ::
@@ -103,7 +103,7 @@ class NORMA(OnlineClassifier):
         paper="Kivinen, Smola & Williamson 2002",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
         "average": ["boolean"],
         "p": P_CONSTRAINTS,

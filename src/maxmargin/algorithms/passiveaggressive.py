@@ -10,7 +10,7 @@ from typing import NamedTuple
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 from maxmargin.models.spec import ModelSpec
 
@@ -41,7 +41,7 @@ class PassiveAggressiveRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PassiveAggressive(OnlineClassifier):
+class PassiveAggressive(RuleClassifier):
     """Passive-aggressive learner: the smallest change of ``w`` that brings an example to margin 1.
 
     ::
@@ -104,9 +104,9 @@ class PassiveAggressive(OnlineClassifier):
         drift=True,
         paper="Crammer et al. 2006",
     )
-    against_noise = {**OnlineClassifier.against_noise, "C": None}
+    against_noise = {**RuleClassifier.against_noise, "C": None}
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "loss": [StrOptions({"hinge", "squared_hinge"})],

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 
 
@@ -36,7 +36,7 @@ class PegasosRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Pegasos(OnlineClassifier):
+class Pegasos(RuleClassifier):
     """Pegasos: sub-gradient steps on ``lambda/2 |w|**2 + mean hinge loss``, one example at a time.
 
     ::
@@ -91,7 +91,7 @@ class Pegasos(OnlineClassifier):
         paper="Shalev-Shwartz et al. 2011",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
         "average": ["boolean"],
         "lambda_": [Interval(Real, 0, None, closed="neither")],

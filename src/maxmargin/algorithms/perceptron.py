@@ -15,7 +15,7 @@ from maxmargin.algorithms.bound_arguments import (
     squared_ratio,
 )
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 
 
@@ -36,7 +36,7 @@ class PerceptronRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Perceptron(OnlineClassifier):
+class Perceptron(RuleClassifier):
     """Perceptron: add every example whose output is not above the margin.
 
     ::
@@ -98,7 +98,7 @@ class Perceptron(OnlineClassifier):
         paper="Rosenblatt 1958; Freund & Schapire 1999; Tsampouka & Shawe-Taylor",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
         "p": P_CONSTRAINTS,
         "margin": [Interval(Real, 0, None, closed="left")],

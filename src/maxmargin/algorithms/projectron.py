@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.models.spec import ModelSpec
 
@@ -38,7 +38,7 @@ class ProjectronRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Projectron(OnlineClassifier):
+class Projectron(RuleClassifier):
     """Projectron and Projectron++: keep a mistake only if it is far from the span of the others.
 
     Let P be the projection of ``phi(x)`` onto the span of the examples that are stored, and
@@ -112,7 +112,7 @@ class Projectron(OnlineClassifier):
         cost="B²",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "threshold": [Interval(Real, 0, None, closed="left")],
         "plus": ["boolean"],
         "budget": [Interval(Integral, 1, None, closed="left"), None],

@@ -11,7 +11,7 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule, updates_below_2
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
 from maxmargin.models.base import Model
 from maxmargin.models.spec import ModelSpec
@@ -53,7 +53,7 @@ class PUMMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PUMMA(OnlineClassifier):
+class PUMMA(RuleClassifier):
     """PUMMA: ROMMA on pairs of a positive and a negative example, in which the intercept cancels.
 
     ::
@@ -120,7 +120,7 @@ class PUMMA(OnlineClassifier):
         cost="2d; about 10d for p ≠ 2",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="both")],
         "p": [ALL_EXPONENTS, StrOptions({"log"})],
     }

@@ -10,13 +10,13 @@ from typing import ClassVar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.models.spec import ModelSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RandomBudgetPerceptron(OnlineClassifier):
+class RandomBudgetPerceptron(RuleClassifier):
     """Kernel perceptron with at most `budget` examples: a new one replaces any of the others.
 
     ::
@@ -69,7 +69,7 @@ class RandomBudgetPerceptron(OnlineClassifier):
         cost="B",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }

@@ -17,7 +17,7 @@ from maxmargin.algorithms.bound_arguments import (
     squared_ratio,
 )
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import Facts
 
 # Fractions of the way to the target.
@@ -48,7 +48,7 @@ class RelaxationRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Relaxation(OnlineClassifier):
+class Relaxation(RuleClassifier):
     """Relaxation: move an example that is below the margin towards a target above it.
 
     ::
@@ -107,7 +107,7 @@ class Relaxation(OnlineClassifier):
         paper="Tsampouka & Shawe-Taylor, (2.22)",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "margin": [Interval(Real, 0, None, closed="left")],
         "target": [Interval(Real, 0, None, closed="neither")],
         "rate": RATES,

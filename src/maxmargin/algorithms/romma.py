@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
 from maxmargin.models.base import Model
 from maxmargin.spaces.problem_scalars import ROUNDING
@@ -50,7 +50,7 @@ class ROMMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ROMMA(OnlineClassifier):
+class ROMMA(RuleClassifier):
     """Relaxed online maximum margin algorithm: the shortest ``w`` under two constraints.
 
     ::
@@ -107,7 +107,7 @@ class ROMMA(OnlineClassifier):
         paper="Li & Long 2002",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         "average": ["boolean"],
         "delta": [Interval(Real, 0, 1, closed="both")],
         "multiclass": [StrOptions({"ovr", "1-best"})],

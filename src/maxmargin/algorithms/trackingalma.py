@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targets, validates_tuning
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 
 
@@ -35,7 +35,7 @@ class TrackingALMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TrackingALMA(OnlineClassifier):
+class TrackingALMA(RuleClassifier):
     """ALMA for moving targets: a Perceptron with margin that never leaves a ball.
 
     ::
@@ -95,7 +95,7 @@ class TrackingALMA(OnlineClassifier):
         paper="Kivinen, Smola & Williamson 2002",
     )
     _parameter_constraints = {
-        **OnlineClassifier._parameter_constraints,
+        **RuleClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
         "average": ["boolean"],
         "p": P_CONSTRAINTS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,61 +28,40 @@ from maxmargin.training.types import Rows, Rule, Targets, Tree
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineClassifier(Incremental, Streamable):
-    """Base of all learners with a rule: parameters, and the trainer for them.
+    """Base of all learners that learn row by row: parameters that all have, and the trainer.
 
-    A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and
-    ``_parameter_constraints``, and ``_spec`` if its model is not the default one. In its docstring,
-    words in angle brackets are placeholders for common text, see `estimator.parameters`.
+    A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule``, ``_spec``
+    and ``_parameter_constraints``.
     """
 
     fit_intercept: bool = True
-    intercept_scaling: float | str = 1.0
-    soft_margin: float = 0.0
-    kernel: Any = "linear"
-    gamma: float | str = "scale"
-    degree: int = 3
-    coef0: float = 0.0
-    cache_size: float = 200.0
-    kernel_dtype: str = "auto"
-    device: str = "cpu"
     max_iter: int = 1000
-    n_iter_no_change: int | None = 5
-    tol: float | None = None
     shuffle: bool = True
     random_state: Any = None
     warm_start: bool = False
     class_weight: Any = None
     verbose: int = 0
-    calibration: str | None = None
     coverage: float | None = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
     facts: ClassVar[Facts]
     # After a pass without an update there is never another one.
     settles: ClassVar[bool] = True
     # Parameters that help with inseparable rows, and the values that disable them.
-    against_noise: ClassVar[dict[str, Any]] = {"soft_margin": 0.0, "average": False}
+    against_noise: ClassVar[dict[str, Any]] = {}
     # Rows can have several labels.
     takes_several: ClassVar[bool] = True
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.__doc__ = completed_docstring(cls)
 
     def _rule(self, p: float) -> Rule:
         """The rule for the present hyper-parameters in a p-norm."""
         raise AttributeError(f"{type(self).__name__} does not define a rule")
 
+    @abc.abstractmethod
     def _spec(self) -> ModelSpec:
         """The specification of the model for the present hyper-parameters."""
-        given = {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}
-        if given.get("budget") is None:
-            given["on_full"] = None
-        return ModelSpec(**given, cache_size=self.cache_size, device=self.device)
 
     def _uses_weights(self) -> bool:
         """True if sample weights matter with the present hyper-parameters."""
-        return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()  # type: ignore[attr-defined]
+        return True
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -150,12 +130,59 @@ class OnlineClassifier(Incremental, Streamable):
         return serialization.model_by(self, found, classes)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "device" and (state := self.__dict__.get("_state")) is not None:
-            self._state = state._replace(model=on_device(state.model, value))
         super().__setattr__(name, value)
         if name[0] != "_":  # a parameter
             for cached in ("_one_row", "_trainer"):
                 self.__dict__.pop(cached, None)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RuleClassifier(OnlineClassifier):
+    """Base of all learners with a rule for the weights of features or kernel expansions.
+
+    A subclass defines ``_rule`` and ``_parameter_constraints``, and ``_spec`` if its model is not
+    the default one. In its docstring, words in angle brackets are placeholders for common text, see
+    `estimator.parameters`.
+    """
+
+    intercept_scaling: float | str = 1.0
+    soft_margin: float = 0.0
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    cache_size: float = 200.0
+    kernel_dtype: str = "auto"
+    device: str = "cpu"
+    n_iter_no_change: int | None = 5
+    tol: float | None = None
+    calibration: str | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
+    against_noise: ClassVar[dict[str, Any]] = {"soft_margin": 0.0, "average": False}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = completed_docstring(cls)
+
+    def _spec(self) -> ModelSpec:
+        given = {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}
+        if given.get("budget") is None:
+            given["on_full"] = None
+        return ModelSpec(**given, cache_size=self.cache_size, device=self.device)
+
+    def _uses_weights(self) -> bool:
+        return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()  # type: ignore[attr-defined]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "device" and (state := self.__dict__.get("_state")) is not None:
+            self._state = state._replace(model=on_device(state.model, value))
+        super().__setattr__(name, value)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
