@@ -217,27 +217,6 @@ def test_the_bridge_to_river_learns_the_same_bits():
     assert [bridged.predict_one(row) for row in rows] == [clf.predict_one(row) for row in rows]
 
 
-def test_an_interruption_before_the_widths_are_found_is_made_good(monkeypatch):
-    """Ctrl-C after the last of the first rows: the loop has returned, and NumPy has not begun."""
-    X, codes = rings(rows=150)
-    names, clf, whole = [dict(enumerate(row)) for row in X], learner(), learner()
-    for row, code in zip(names, codes.tolist(), strict=True):
-        whole.learn_one(row, code, classes=[0, 1])
-    for row, code in zip(names[: FIRST_ROWS - 1], codes.tolist(), strict=False):
-        clf.learn_one(row, code, classes=[0, 1])
-    with monkeypatch.context() as patch:
-        patch.setattr("maxmargin.models.expert_model.directions_for", _interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            clf.learn_one(names[FIRST_ROWS - 1], int(codes[FIRST_ROWS - 1]))
-    for row, code in zip(names[FIRST_ROWS:], codes[FIRST_ROWS:].tolist(), strict=True):
-        clf.learn_one(row, code)
-    assert_same(clf, whole)
-
-
-def _interrupted(*arguments):
-    raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_rows_that_are_no_numbers_are_refused(kernel, bad):

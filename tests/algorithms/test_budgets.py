@@ -925,35 +925,3 @@ def test_support_vectors_that_were_handed_out_do_not_change(form):
         learner.learn_one(row, target)
     assert learner.n_updates_ > updates
     assert abs(known - before).max() == 0.0
-
-
-@pytest.mark.parametrize(
-    "learner",
-    [
-        Forgetron(budget=8, gamma=0.5),
-        RandomBudgetPerceptron(budget=8, gamma=0.5, random_state=0),
-        Projectron(gamma=0.5),
-    ],
-    ids=lambda learner: type(learner).__name__,
-)
-def test_predictions_of_other_threads_do_not_change_what_is_learned(learner, monkeypatch):
-    """A prediction that comes in the middle of learning a block uses buffers of its own."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    y = np.where(X[:, 0] * X[:, 1] > 0.0, 1, -1)
-    alone, disturbed = clone(learner), clone(learner)
-    for clf in (alone, disturbed):
-        clf.partial_fit(X[:30], y[:30], classes=[-1, 1])
-    present, predictions = budget_model.present, []
-
-    def present_after_a_prediction(*given):
-        predictions.append(disturbed.predict_one(X[0]))
-        return present(*given)
-
-    alone.partial_fit(X[30:], y[30:])
-    with monkeypatch.context() as patch:
-        patch.setattr(budget_model, "present", present_after_a_prediction)
-        disturbed.partial_fit(X[30:], y[30:])
-    assert predictions
-    np.testing.assert_array_equal(disturbed.dual_coef_, alone.dual_coef_)
-    np.testing.assert_array_equal(disturbed.support_vectors_, alone.support_vectors_)

@@ -1,8 +1,6 @@
 """What a weight means: the row as many times, no row, or a part of its slack."""
 
 import math
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 
@@ -563,24 +561,6 @@ def test_votes_after_very_large_weights():
     assert np.isfinite(clf.weights_).all()
     assert clf.weights_.sum() == pytest.approx(1.0)
     assert np.isfinite(FixedShare(rate=1e4).partial_fit(X, y, [0, 1]).weights_).all()
-
-
-def test_threads_count_classes_together():
-    X, y, _ = rows(size=400)
-    clf = PassiveAggressive(C=0.1, class_weight="balanced").partial_fit(X[:10], y[:10], [0, 1])
-
-    def learn(first):
-        for i in range(first, y.size, 4):
-            clf.learn_one(X[i], y[i])
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(learn, range(10, 14)))
-    finally:
-        sys.setswitchinterval(before)
-    assert state_of(clf).totals.tolist() == [*np.bincount(y), y.size]
 
 
 # ----------------------------------------------------------------------------------- votes, streams

@@ -13,7 +13,6 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts
 from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
 from maxmargin.experts.mixture import ExpertMixture
@@ -243,7 +242,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         return self._model().experts.mixture
 
     @property
-    @reading
     def weights_(self) -> np.ndarray:
         return self._record().weights[shown(self._fitted())].copy()
 
@@ -255,7 +253,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         return self.experts_
 
     @property
-    @reading
     def widths_(self) -> np.ndarray:
         model = self._model()
         if not model.has_features():

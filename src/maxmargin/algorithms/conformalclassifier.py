@@ -21,8 +21,7 @@ from maxmargin.algorithms.automargin import AutoMargin
 from maxmargin.algorithms.noca import NOCA, log_odds_of
 from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
-from maxmargin.estimator.locks import Method
-from maxmargin.estimator.predicting import AvailableIf
+from maxmargin.estimator.predicting import AvailableIf, Method
 from maxmargin.estimator.serialization import checked_held_out, checked_sets
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
@@ -39,7 +38,7 @@ from maxmargin.training.prediction_sets import (
     prediction_sets,
     tracker_for,
 )
-from maxmargin.training.protocol import UNSHARED, put_state, state_of, trainer_of
+from maxmargin.training.protocol import put_state, state_of, trainer_of
 from maxmargin.training.row_reading import Row, as_matrix, named_features
 from maxmargin.training.sample_weights import check_weights
 from maxmargin.training.split_conformal import (
@@ -337,7 +336,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         if len(parts) > 1:
             state = copy.deepcopy(state)  # an error in a later part must not change it
         for part in parts:
-            state, scores, updates = score_then_learn(trainer, state, part, UNSHARED)
+            state, scores, updates = score_then_learn(trainer, state, part)
         assert state is not None
         self._state = state._replace(more={k: v for k, v in state.more.items() if k != HELD_OUT})
         return scores, updates

@@ -22,7 +22,6 @@ from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
 from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 from maxmargin.experts.votes import Votes
 from maxmargin.kernels.functions import KERNELS
@@ -166,7 +165,6 @@ class FixedShare(LeadingExperts, RuleClassifier):
         return model
 
     @property
-    @reading
     def weights_(self) -> np.ndarray:
         return self._vote().votes.weights.copy()
 
@@ -175,7 +173,6 @@ class FixedShare(LeadingExperts, RuleClassifier):
         return [clone(learner) for learner in self._experts()]
 
     @property
-    @reading
     def expert_mistakes_(self) -> np.ndarray:
         return self._vote().votes.wrong.copy()
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from maxmargin._extras import plotting
-from maxmargin.estimator.locks import reading
 from maxmargin.experts.mixture import ExpertMixture
 from maxmargin.experts.votes import Votes
 
@@ -26,7 +25,6 @@ class LeadingExperts(abc.ABC):
         """What the experts are called in plots."""
 
     @property
-    @reading
     def leaders_(self) -> np.ndarray:
         return leaders_of(self._record())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, cast
@@ -16,7 +15,6 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import serialization
-from maxmargin.estimator.locks import reading, writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.kernels.functions import finite_diagonal
@@ -46,7 +44,7 @@ from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
-from maxmargin.training.protocol import UNSHARED, Fitted, Learned
+from maxmargin.training.protocol import Fitted, Learned
 from maxmargin.training.sample_weights import (
     check_any,
     check_weights,
@@ -224,7 +222,6 @@ class MaxMargin(Predicting):
         },
     }
 
-    @writing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MaxMargin:
         """Find the largest margin of ``X``, ``y``.
 
@@ -319,7 +316,6 @@ class MaxMargin(Predicting):
             )
         return chosen, weights
 
-    @reading
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> np.ndarray:
         """The classes in the prediction set of each row, from the held-out rows.
 
@@ -715,7 +711,6 @@ class ExactTrainer:
         batch: Batch,
         *,
         alone: bool = False,
-        changing: AbstractContextManager[object] = UNSHARED,
     ) -> Learned:
         raise ValueError("MaxMargin needs all rows at once: use fit, or an online learner.")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, NamedTuple, cast
@@ -21,7 +20,6 @@ from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
@@ -34,7 +32,7 @@ from maxmargin.training import inputs
 from maxmargin.training.learning import known_classes
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import Decision, check_new_X
-from maxmargin.training.protocol import UNSHARED, Fitted, Learned
+from maxmargin.training.protocol import Fitted, Learned
 from maxmargin.training.recipes import prepared, recipe_of
 from maxmargin.training.sample_weights import check_any, check_weights
 from maxmargin.training.state import State
@@ -115,7 +113,6 @@ class MixtureModel:
     mixture: Annotated[Mixture, Saved()]
     errors: Annotated[int, Saved()]
 
-    unsettled = False
     outputs_are_odds = True  # those of its trace
 
     def __init__(self, classes: int, width: int, components: int, rho: float) -> None:
@@ -143,9 +140,6 @@ class MixtureModel:
             seen = logs[start : start + step]
             self.errors += int(learn_mixture(rows, codes, part, rule, mixture, seen))
             advance(part.size / order.size, note=f"{self.used()} components")
-
-    def settle(self) -> None:
-        """There is never anything left to do."""
 
     def used(self) -> int:
         return int(self.mixture.state.components[0])
@@ -323,7 +317,6 @@ class NOCA(Streamable):
     }
 
     # ------------------------------------------------------------------------------------ learning
-    @writing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NOCA:
         """Learn from ``X``, ``y`` in `max_iter` passes.
 
@@ -342,7 +335,6 @@ class NOCA(Streamable):
         self._state = self.__trainer__().fit(None, X, y, sample_weight).state
         return self
 
-    @writing
     def partial_fit(
         self,
         X: ArrayLike,
@@ -638,7 +630,6 @@ class MixtureTrainer:
         batch: Batch,
         *,
         alone: bool = False,
-        changing: AbstractContextManager[object] = UNSHARED,
     ) -> Learned:
         X, features = inputs.check_X(
             self.options, batch.X, None if state is None else state.features

@@ -47,7 +47,6 @@ class Pass(NamedTuple):
             y = rows.codes if rows.codes.ndim == 2 else self.classes[rows.codes]
             weight = rows.sample_weight if self.weighted else None
             state = trainer.learn(state, Batch(rows.X, y, classes, weight)).state
-            state.model.settle()
             classes, seen = None, seen + rows.sample_weight.size
         return Part(with_state(learner, state), seen) if state is not None and seen else None
 

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from maxmargin._extras import Self
 from maxmargin.estimator import serialization
 from maxmargin.estimator.incremental import Incremental
-from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
@@ -69,7 +68,6 @@ class OnlineClassifier(Incremental, Streamable):
             raise unused_class_weight(type(self).__name__)
 
     # ------------------------------------------------------------------------------------ learning
-    @writing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the learner to ``X``, ``y``: pass by pass, until convergence or `max_iter`.
 

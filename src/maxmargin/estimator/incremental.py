@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._extras import Self
-from maxmargin.estimator.locks import access_to, writing
+from maxmargin._interrupts import uninterrupted
 from maxmargin.estimator.predicting import Predicting, as_scores, if_calibrated, if_covering
 from maxmargin.training.learning import (
     default_label,
@@ -74,21 +74,17 @@ class Incremental(Predicting):
             self._learn_rows(Batch(X, y, classes, sample_weight, grow=grow))
         return self
 
-    @writing
     def _learn_rows(self, batch: Batch) -> None:
         before = state = self.__state__()
         X, features = batch.X, None
         if state is not None and state.recipe is not None:
             state, features, X = learned_along(state, X, batch.weight)
         self.check_parameters()
-        changing = access_to(self).changing
-        state = self.__trainer__().learn(state, batch._replace(X=X), changing=changing).state
+        state = self.__trainer__().learn(state, batch._replace(X=X)).state
         self._state = state if features is None else state._replace(features=features)
-        self.__state__()
         if self._state is before and np.shape(X)[0] == 1:
             self._prepare_for_rows()  # rows seem to come one by one
 
-    @writing
     def score_then_learn(
         self,
         X: ArrayLike,
@@ -117,11 +113,7 @@ class Incremental(Predicting):
         """
         self.check_parameters()
         batch = Batch(X, y, classes, sample_weight, order, sets=sets, pauses=pauses)
-        changing = access_to(self).changing
-        self._state, scores, made = score_then_learn(
-            self.__trainer__(), self.__state__(), batch, changing
-        )
-        self.__state__()
+        self._state, scores, made = score_then_learn(self.__trainer__(), self.__state__(), batch)
         return scores, made
 
     # ---------------------------------------------------------------------------------- one by one
@@ -155,37 +147,25 @@ class Incremental(Predicting):
         self
         """
         one = self._one_row
-        if one is not None and (not grow or y in one.targets):
-            with one.lock:
-                if one.state is self._state and not one.access.busy and one.learn(x, y, w):
-                    return self
-        self._learn_one(Batch(x, y, classes, w, grow=grow))  # type: ignore[arg-type]
+        usable = one is not None and one.state is self._state and (not grow or y in one.targets)
+        if not (usable and one.learn(x, y, w)):  # type: ignore[union-attr]
+            self._learn_one(Batch(x, y, classes, w, grow=grow))  # type: ignore[arg-type]
         return self
 
-    @writing
     def _learn_one(self, batch: Batch) -> None:
         """The complete route, for first rows, new names and new labels."""
         self.check_parameters()
-        before, access, trainer = self.__state__(), access_to(self), self.__trainer__()
+        before, trainer = self.__state__(), self.__trainer__()
         # A route with new names must not remain if the row turns out to be invalid.
         earlier = self.__dict__.pop("_one_row", None)
-        row = prepare_row(trainer, before, batch, earlier, access)
+        row = prepare_row(trainer, before, batch, earlier)
         route, state = row.route, row.state
         if route is None or state is None or before is None:
-            self._state = learn_single(trainer, row, access.changing)
-            self.__state__()
+            self._state = learn_single(trainer, row)
             return
-        trials = state.model.trials()
-        try:
-            self._state = state  # names first: each weight must have one
-            with route.lock:
-                route.learn(row.batch.X, batch.y, batch.weight)  # type: ignore[arg-type]
-        except BaseException:
-            self.__state__()  # completes a row that was partly learned
-            if state.model.trials() == trials:
-                self._state = before
-            raise
-        self._one_row = route
+        with uninterrupted():
+            route.learn(row.batch.X, batch.y, batch.weight)  # type: ignore[arg-type]
+            self._state, self._one_row = state, route
 
     def _learn_plain_row(self, X: ArrayLike, y: ArrayLike) -> bool:
         """Learn from a matrix of one row by the fast route; False if it does not apply.
@@ -197,14 +177,10 @@ class Incremental(Predicting):
             return False
         if X.shape != one.plain_shape or X.dtype != np.float64 or y.shape != (1,):
             return False
-        with one.lock:
-            try:
-                usable = one.state is self._state and not one.access.busy
-                return usable and one.learn(X, y.item(), 1.0)
-            except ValueError:
-                if one.state is None:  # the row had been learned
-                    raise
-                return False
+        try:
+            return one.state is self._state and one.learn(X, y.item(), 1.0)
+        except ValueError:
+            return False
 
     def _prepare_for_rows(self) -> None:
         """Make the fast route for single rows, unless there is one."""
@@ -214,8 +190,8 @@ class Incremental(Predicting):
 
     def _fast_route(self) -> OneRow | None:
         """The fast route for the present state, if any, cached for the next row."""
-        options, access = self.__trainer__().options, access_to(self)
-        if (one := fast_route_for(options, self._fitted(), self._one_row, access)) is not None:
+        options = self.__trainer__().options
+        if (one := fast_route_for(options, self._fitted(), self._one_row)) is not None:
             self._one_row = one
         return one
 
@@ -247,13 +223,12 @@ class Incremental(Predicting):
         tall
         """
         one = self._one_row
-        with one.lock if one is not None else access_to(self).changing:
-            if one is None or one.state is not self._state:
-                if self.__state__() is None and (grow or classes is not None):
-                    return default_label(classes)
-                if (one := self._fast_route()) is None:
-                    return self._classes_for(self._scores_of_one(x)).tolist()[0]
-            return one.predict(x)
+        if one is None or one.state is not self._state:
+            if self.__state__() is None and (grow or classes is not None):
+                return default_label(classes)
+            if (one := self._fast_route()) is None:
+                return self._classes_for(self._scores_of_one(x)).tolist()[0]
+        return one.predict(x)
 
     def decision_one(self, x: Row) -> Any:
         """The score of a single row, as in `learn_one`; see `decision_function`.
@@ -273,11 +248,10 @@ class Incremental(Predicting):
         >>> clf.decision_one({"height": -1.0})
         -1.0
         """
-        with access_to(self).changing:
-            one = self._one_row
-            if one is None or one.state is not self._state:
-                one = self._fast_route()
-            scores = self._scores_of_one(x).ravel() if one is None else one.scores(x)
+        one = self._one_row
+        if one is None or one.state is not self._state:
+            one = self._fast_route()
+        scores = self._scores_of_one(x).ravel() if one is None else one.scores(x)
         return scores if scores.size > 1 else scores.item()
 
     @if_calibrated
@@ -292,9 +266,8 @@ class Incremental(Predicting):
         -------
         dict of label to probability
         """
-        with access_to(self).changing:
-            state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
-            probabilities = self._probabilities(state, scores)[0]
+        state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
+        probabilities = self._probabilities(state, scores)[0]
         return dict(zip(state.classes.tolist(), probabilities.tolist(), strict=True))
 
     @if_covering
@@ -309,9 +282,8 @@ class Incremental(Predicting):
         -------
         set of labels
         """
-        with access_to(self).changing:
-            state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
-            (inside,) = self._sets(state, scores)
+        state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
+        (inside,) = self._sets(state, scores)
         return set(state.classes[inside].tolist())
 
     def _scores_of_one(self, x: Row) -> np.ndarray:

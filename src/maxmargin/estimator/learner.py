@@ -16,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin._extras import Self
 from maxmargin.estimator import serialization
-from maxmargin.estimator.locks import access_to, reading
 from maxmargin.estimator.parameters import SignatureOfInit, counterpart
 from maxmargin.models.base import Model
 from maxmargin.training.protocol import Trainer
@@ -25,7 +24,7 @@ from maxmargin.training.state import RECIPE, State
 from maxmargin.training.types import Tree
 
 # Attributes that are recreated when needed.
-FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer", "_inner", "_single"}
+FLEETING = {"_one_row", "_checked_parameters", "_trainer", "_inner", "_single"}
 # Attributes that scikit-learn sets.
 ROUTING = {"_metadata_request"}
 
@@ -66,12 +65,8 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         return self._new_trainer()
 
     def __state__(self) -> State | None:
-        """The state or None; completes an earlier call that was interrupted."""
-        state: State | None = self.__dict__.get("_state")
-        if state is not None and state.model.unsettled:
-            with access_to(self).changing:
-                state.model.settle()
-        return state
+        """The state, or None before the first row."""
+        return self.__dict__.get("_state")
 
     def __put_state__(self, state: State) -> None:
         self._state = state
@@ -111,7 +106,6 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         return self._fitted().n_iter
 
     @property
-    @reading
     def n_mistakes_(self) -> int:
         return self._fitted().model.mistakes()
 
@@ -140,9 +134,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return self.__state__() is not None
 
-    @reading
     def __getstate__(self) -> Any:
-        self.__state__()
         state: Tree = super().__getstate__()
         kept = {name: value for name, value in state.items() if name not in FLEETING}
         return _mapped(kept, _packed, {})
@@ -150,7 +142,6 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(_mapped(state, _unpacked, {}))
 
-    @reading
     def __learned__(self) -> Tree:
         """The learned state, for a file."""
         parameters, state = self._parameters(), self.__state__()
@@ -169,7 +160,6 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
         """The model of a file."""
 
-    @reading
     def __summary__(self) -> Tree:
         """A short description of the state, for the header of a file."""
         state = self.__state__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,6 @@ from maxmargin._validation import StrOptions
 from maxmargin.certificates import Certificate
 from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
-from maxmargin.estimator.locks import Method, reading
 from maxmargin.training.calibration import Maps, Sigmoids, log_odds, log_shares, sigmoids
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
@@ -26,6 +25,8 @@ from maxmargin.training.passes import certified
 from maxmargin.training.prediction_sets import SetTracker, coverage_of, prediction_sets
 from maxmargin.training.recipes import prepared
 from maxmargin.training.state import State
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class AvailableIf:
@@ -99,7 +100,6 @@ def as_scores(outputs: np.ndarray) -> np.ndarray:
 class Predicting(BaseLearner):
     """A learner with `predict`, `coef_`, `certificate_` and the like."""
 
-    @reading
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
         return as_scores(self._scored(X)[1])
@@ -123,7 +123,6 @@ class Predicting(BaseLearner):
         return getattr(self, "calibration", None) is not None
 
     @if_calibrated
-    @reading
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Predict probabilities, with ``calibration="online"`` (`MaxMargin`: ``"loo"``).
 
@@ -163,7 +162,6 @@ class Predicting(BaseLearner):
         return np.exp(log_shares(odds))
 
     @if_calibrated
-    @reading
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """Predict logarithms of probabilities, to full precision even if they are small."""
         state, scores = self._scored(X)
@@ -198,7 +196,6 @@ class Predicting(BaseLearner):
 
     # ------------------------------------------------------------------------------ prediction sets
     @if_covering
-    @reading
     def predict_set(self, X: ArrayLike) -> np.ndarray:
         """Predict sets of classes, with ``coverage``.
 
@@ -235,11 +232,9 @@ class Predicting(BaseLearner):
         return prediction_sets(tracker, evidence, is_odds, state.classes.size)
 
     @property
-    @reading
     def coverage_(self) -> Coverage:
         return observed_coverage(self.__trainer__().options, self._fitted())
 
-    @reading
     def __decision__(self) -> Decision:
         """The map from rows to scores, probabilities and classes, as plain data."""
         state, visible = self._fitted(), shown(self._fitted())
@@ -255,29 +250,24 @@ class Predicting(BaseLearner):
 
     # ----------------------------------------------------------------------------- what was learned
     @property
-    @reading
     def coef_(self) -> np.ndarray:
         state = self._fitted()
         return state.model.coefficients()[shown(state), : state.features.count]
 
     @property
-    @reading
     def intercept_(self) -> np.ndarray:
         state = self._fitted()
         return state.model.intercepts()[shown(state)]
 
     @property
-    @reading
     def support_(self) -> np.ndarray:
         return self._kernel_model().support_numbers()
 
     @property
-    @reading
     def support_vectors_(self) -> Any:
         return self._kernel_model().support_rows()
 
     @property
-    @reading
     def dual_coef_(self) -> np.ndarray:
         return self._kernel_model().weights()[shown(self._fitted())]
 
@@ -288,12 +278,10 @@ class Predicting(BaseLearner):
         return model
 
     @property
-    @reading
     def n_updates_(self) -> int:
         return self._fitted().model.updates()
 
     @property
-    @reading
     def certificate_(self) -> Certificate:
         state = self._fitted()
         model, features = state.model, state.features.count

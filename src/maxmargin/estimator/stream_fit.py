@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from maxmargin import streams
 from maxmargin._extras import Self
 from maxmargin.estimator.learner import BaseLearner
-from maxmargin.estimator.locks import writing
 from maxmargin.training.following import check_passes
 from maxmargin.training.stream_run import Request, fit_stream
 
@@ -18,7 +17,6 @@ from maxmargin.training.stream_run import Request, fit_stream
 class Streamable(BaseLearner):
     """A learner with the method `fit_stream`."""
 
-    @writing
     def fit_stream(
         self,
         source: Any,

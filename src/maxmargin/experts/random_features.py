@@ -223,13 +223,12 @@ class RandomFeatures(NamedTuple):
 
     def keep_row(self, rows, i):
         """Keep row ``i``, after its labels; are the first rows complete now?"""
-        if self.taken[0] == FIRST_ROWS:
-            return False
-        for k in range(rows.own_entries(i)):
-            j, x = rows.own_entry(i, k)
-            self.kept[self.taken[0], j] = x
-        self.taken[0] += 1
-        return self.taken[0] == FIRST_ROWS
+        if self.taken[0] < FIRST_ROWS:
+            for k in range(rows.own_entries(i)):
+                j, x = rows.own_entry(i, k)
+                self.kept[self.taken[0], j] = x
+            self.taken[0] += 1
+        return self.taken[0] == FIRST_ROWS and not self.have_features()
 
 
 class NoFeatures(NamedTuple):

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.core.forks import held_in_forks
-
 # How much larger an array becomes when its capacity is exceeded.
 GROWTH = 1.5
 
-_claiming = held_in_forks(threading.Lock())
+_claiming = threading.Lock()
 
 
 class Growable(np.ndarray):

@@ -21,7 +21,7 @@ class Model(ABC):
     """Weights of one or more problems.
 
     A fit calls `begin_fit`, `present` any number of times, and `end_fit`; a stream calls
-    `streaming`, `present` and `settle`. Methods that change the structure (`grown`, `streaming`,
+    `streaming` and `present`. Methods that change the structure (`grown`, `streaming`,
     `continued`) return another model with the same weights; only `present` learns, in place.
 
     Attributes
@@ -29,7 +29,6 @@ class Model(ABC):
     tail : the coordinates of each row behind its features
     tally : counts, see `core.loop.TALLY`
     p : the norm in which rows are measured
-    unsettled : `settle` has something left to do
     """
 
     has_supports: ClassVar[bool] = False
@@ -40,7 +39,6 @@ class Model(ABC):
     tail: Annotated[Tail, Saved()]
     tally: Annotated[np.recarray, Array(1, dtype=TALLY)]
     p: float = 2.0
-    unsettled: bool
 
     # ------------------------------------------------------------------------------------ learning
     @abstractmethod
@@ -75,13 +73,9 @@ class Model(ABC):
     def streaming(self, rows: int, alone: bool = False) -> Model:
         """A model for learning ``rows`` new rows.
 
-        Interruptions leave this model unchanged, unless no other thread uses it (``alone``). The
-        result may be this model if learning is a single step.
+        It is this model itself if no one else uses it (``alone``), or if a copy would cost more
+        than learning.
         """
-
-    def settle(self) -> None:
-        """Complete `present`, even if that was interrupted."""
-        self.unsettled = False
 
     @abstractmethod
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Model:
@@ -177,6 +171,10 @@ class Model(ABC):
     def private_coordinates(self) -> int:
         """The number of rows with a private coordinate that is stored."""
         return 0
+
+
+class Diverged(ArithmeticError):
+    """Learning from some rows would make weights infinite."""
 
 
 def new_tally() -> np.recarray:

@@ -10,8 +10,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from maxmargin.core.forks import held_in_forks
-
 
 @cache
 def _libraries() -> ThreadpoolController:
@@ -22,7 +20,7 @@ class _Limit:
     """Limits BLAS to one thread while at least one caller needs it."""
 
     def __init__(self) -> None:
-        self._lock, self._asking = held_in_forks(threading.Lock()), 0
+        self._lock, self._asking = threading.Lock(), 0
         self._limit: Any = None
 
     def begin(self) -> None:

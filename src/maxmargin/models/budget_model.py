@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
+from maxmargin.models.base import Diverged
 from maxmargin.models.budget_policies import BLOCK, Eviction
 from maxmargin.models.joint_model import rivals_policy
 from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel
@@ -46,11 +47,6 @@ from maxmargin.spaces.budget_space import (
 from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.pair_space import NOBODY
 from maxmargin.spaces.problem_scalars import AWAITING, Scalars
-
-ONLY_ROW = np.zeros(1, dtype=np.int32)
-NO_NUMBERS = np.array([NOBODY])
-# Machine code of `weigh` and `learn` for single rows, by the types of targets and values.
-Code = dict[tuple[Any, ...], tuple[Any, Any]]
 
 
 class Store:
@@ -164,14 +160,6 @@ class SharedStore(Store):
         return [0]
 
 
-class RowProducts(NamedTuple):
-    """The outputs of a single row, the row, and its `SlotSpace.cross`."""
-
-    outputs: np.ndarray
-    point: Points
-    cross: np.ndarray
-
-
 class BudgetModel(SupportModel):
     """Weight vectors ``w = sum_p a_p phi(x_p)`` over at most `budget` rows each."""
 
@@ -197,7 +185,6 @@ class BudgetModel(SupportModel):
         self.largest_square = 0.0
         self.in_fit = False
         self._together: tuple[Points, np.ndarray, np.ndarray] | None = None
-        self._last_block: Any = None
 
     new_store: ClassVar[type[Store]] = Store
     loop: ClassVar[Any] = staticmethod(learn)
@@ -244,29 +231,19 @@ class BudgetModel(SupportModel):
 
     def streaming(self, rows: int, alone: bool = False) -> BudgetModel:
         self.check_can_stream()
-        if alone:
+        if alone or rows <= BLOCK:
             return self
-        if rows <= BLOCK:
-            return copy.copy(self)
-        model = self._beside()  # each block needs the rows of the previous one in their slots
+        model = self._beside()
         model.store.copy_rows()
         model.eviction.copy_products()
         return model
 
     def _beside(self) -> BudgetModel:
-        """A copy to learn with, which changes nothing of this model until it settles."""
+        """A copy to learn a block with, which changes nothing of this model."""
         model = shallow_copy(self)
         model.tally, model.scalars = self.tally.copy(), Scalars(self.scalars.table.copy())
         model.store, model.eviction = self.store.beside(), self.eviction.beside()
         return model
-
-    def settle(self) -> None:
-        """Copy the rows of the last block to their slots."""
-        if self.unsettled:
-            space, new, ids, labels = self._last_block
-            self.eviction.renew(space)
-            self.store.store_rows(new, ids, labels)
-            self.unsettled, self._last_block = False, None
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> BudgetModel:
         model = grown(self, which, width, codes=codes)
@@ -283,58 +260,57 @@ class BudgetModel(SupportModel):
     def present(
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
-        if not self.in_fit:
-            rows = self._exact_enough(rows)
+        """`Model.present`, block by block; a block that makes weights infinite changes nothing."""
         if order.size == 0 and not self.store.points:
             self._allocate(self.products.kept(self.kernel, rows, np.inf))
-        self._present_all(rows, targets, order, rule, trace)
-        if self.in_fit:
-            self.settle()
+        kernel = self.kernel if self.in_fit else self.kernel.exact_enough_for(rows)
+        for start in range(0, order.size, BLOCK):
+            part, history = order[start : start + BLOCK], trace.history[start : start + BLOCK]
+            here = trace._replace(history=history)
+            self._present_block(rows, targets, part, rule, here, kernel)
 
-    def _exact_enough(self, rows: Points) -> Points:
-        """The rows, for which the kernel switches to float64 if float32 is not exact enough."""
-        before, self.kernel = self.kernel, self.kernel.exact_enough_for(rows)
-        if self.kernel is before:
+    def _present_block(
+        self,
+        rows: Points,
+        targets: Any,
+        order: np.ndarray,
+        rule: Any,
+        trace: Trace,
+        kernel: Kernel,
+    ) -> None:
+        learning = order >= 0
+        numbers, places = np.where(learning, order, -1 - order), np.arange(order.size)
+        # The id of a row is its number in a fit, and its trial in a stream.
+        ids = numbers if self.in_fit else self.trials() + np.cumsum(learning) - 1
+        ids = np.where(learning, ids, NOBODY)
+        places = np.where(learning, places, -1 - places).astype(np.int32)
+        touched = np.zeros(order.size if trace.stamp else 0, dtype=np.int32)
+        here, targets = trace._replace(touched=touched), of_rows(targets, numbers)
+        after = self._beside()
+        new = after._converted(rows.take(numbers), kernel)
+        slots, new = after._learn(new, ids, targets, places, rule, here)
+        if not (self.in_fit or after.is_finite()):
+            raise Diverged
+        if np.count_nonzero(after.store.slots.sources != FROM_BEFORE):
+            if order.size == 1:
+                slots = slots._replace(products=after._own_products(new, ids))
+            after.eviction.renew(slots)
+            after.store.store_rows(new.on_host(), ids, targets.labels)
+        self.kernel, self.tally, self.scalars = after.kernel, after.tally, after.scalars
+        self.store, self.eviction = after.store, after.eviction
+        self._bounds = self._together = None
+        if touched.any():
+            trace.touched[numbers[np.flatnonzero(touched)]] = trace.stamp
+
+    def _converted(self, rows: Points, kernel: Kernel) -> Points:
+        """The rows for this kernel, from now on that of the model, which may be in float64 now."""
+        if kernel is self.kernel:
             return rows
+        self.kernel = kernel
         stored = [self.kernel.points(store.X) for store in self.store.points]
         self.store.points = [self.products.kept(self.kernel, each, np.inf) for each in stored]
         self.store.cross = self.store.cross.astype(np.float64)
         return self.products.points(self.kernel, rows.X)
-
-    def _present_all(
-        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace
-    ) -> None:
-        for start in range(0, order.size, BLOCK):
-            part = order[start : start + BLOCK]
-            learning = part >= 0
-            part = np.where(learning, part, -1 - part)
-            # The id of a row is its number in a fit, and its trial in a stream.
-            ids = part if self.in_fit else self.trials() + np.cumsum(learning) - 1
-            ids = np.where(learning, ids, NOBODY)
-            touched = np.zeros(part.size if trace.stamp else 0, dtype=np.int32)
-            history = trace.history[start : start + BLOCK]
-            here = trace._replace(touched=touched, history=history)
-            places = np.arange(part.size, dtype=np.int32)
-            places = np.where(learning, places, -1 - places)
-            self.settle()
-            after = self._beside()
-            after._learn(rows.take(part), ids, of_rows(targets, part), places, rule, here)
-            vars(self).update(vars(after))  # atomic, so that no block is learned partially
-            if touched.any():
-                trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
-
-    def after_row(self, row: RowProducts, targets: Any, rule: Any, code: Code) -> BudgetModel:
-        """A model that has learned from a single row, beside this one until it settles.
-
-        This one must be settled and must not have learned since it computed ``row``. The caller
-        keeps the cache ``code`` as long as model and rule are the same.
-        """
-        after = self._beside()
-        new = after._exact_enough(row.point)
-        is_valid = new is row.point and self.ridge == 0.0
-        cross, ids = row.cross if is_valid else None, np.array([self.trials()])
-        after._learn(new, ids, targets, ONLY_ROW, rule, NO_TRACE, cross, code)
-        return after
 
     def _learn(
         self,
@@ -344,13 +320,8 @@ class BudgetModel(SupportModel):
         order: np.ndarray,
         rule: Any,
         trace: Trace,
-        cross: np.ndarray | None = None,
-        code: Code | None = None,
-    ) -> None:
-        """Learn from the rows of a block; `settle` copies them to their slots.
-
-        ``cross`` are the `_cross_products`, if they were computed already.
-        """
+    ) -> tuple[SlotSpace, Points]:
+        """Learn from the rows of a block, which are not copied to their slots yet."""
         size, store = new.size(), self.store
         if store.points:
             new = new.laid_out_like(store.points[0])
@@ -362,32 +333,18 @@ class BudgetModel(SupportModel):
         else:  # a single row needs no product with itself before it gets a slot
             products = np.zeros((1, 1), self.kernel.value_type())
             products.flags.writeable = False
-        if cross is None:
-            cross = self._cross_products(new, ids, store.cross)
-        self._bounds = self._together = None
+        cross = self._cross_products(new, ids, store.cross)
         outputs = np.empty((self.problems(), size))
         policy = self.eviction.enter(cross, self.shift, store.slots, order >= 0)
         slots = SlotSpace(
             store.slots, self.scalars, products, cross, diagonal, self.shift, outputs, policy
         )
-        space = self.space_over(slots)
+        weigh(slots)
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
-        steps: tuple[Any, Any] = weigh, self.loop
-        if code is not None:  # dispatch takes longer than learning a single row
-            kinds = type(targets), cross.dtype, products.dtype
-            if kinds not in code:
-                given = rows, targets, order, 0, rule, space, self.tally, trace
-                code[kinds] = weigh.entry(slots), self.loop.entry(*given)
-            steps = code[kinds]
-        steps[0](slots)
-        present(rows, targets, order, rule, space, self.tally, trace, steps[1])
+        space = self.space_over(slots)
+        present(rows, targets, order, rule, space, self.tally, trace, self.loop)
         self.eviction.leave(slots)
-        self.unsettled, self._last_block = False, None
-        if np.count_nonzero(store.slots.sources != FROM_BEFORE):
-            if size == 1:
-                slots = slots._replace(products=self._own_products(new, ids))
-            self._last_block = slots, new.on_host(), ids, targets.labels
-            self.unsettled = True
+        return slots, new
 
     def _own_products(self, new: Points, ids: np.ndarray) -> np.ndarray:
         """Kernel values between the rows of a block; see `SlotSpace`."""
@@ -455,23 +412,7 @@ class BudgetModel(SupportModel):
     def support_points(self) -> Points:
         return self._supports()[0]
 
-    def output(self, X: Any) -> RowProducts:
-        """The outputs for a single row, and its kernel values, which learning reuses.
-
-        The store must not be empty.
-        """
-        point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
-        # The buffer of the store may be in use by a thread that learns with a copy of this model.
-        buffer = np.zeros(self.store.problems() * self.store.capacity(), self.store.cross.dtype)
-        cross = self._cross_products(point, NO_NUMBERS, buffer)
-        sums = np.einsum("cp,cp->c", cross, coefs)
-        if self.shift > 0.0:
-            sums += self.shift * coefs.sum(axis=1)
-        return RowProducts(self.scales()[:, 0] * sums, point, cross)
-
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
-        if not self.store.points:  # interrupted before anything was learned
-            return np.zeros(self.problems())
         weights, numbers = self.weights(), self.support_numbers()
         outputs = np.empty((self.problems(), rows.size()))
         # As in `KernelModel.over_training_rows`.

@@ -121,7 +121,7 @@ class ExpertModel(Model):
     def __init__(
         self, spec: ModelSpec, problems: int, width: int, tail: Tail, random_state: Any
     ) -> None:
-        self.spec, self.tail, self.tally, self.unsettled = spec, tail, new_tally(), False
+        self.spec, self.tail, self.tally = spec, tail, new_tally()
         self.experts = new_experts(spec, problems, width, random_state)
 
     @property
@@ -188,10 +188,6 @@ class ExpertModel(Model):
             directions, medians = directions_for(curves.kept[:, :width], curves.seed[0], count)
             curves.directions[0, :width], curves.pending[...] = directions, 1
             curves.medians[...] = medians  # from here on there are features
-
-    def settle(self) -> None:
-        self.maintain(self.experts)
-        super().settle()
 
     # ----------------------------------------------------------------------------- what was learned
     def updates(self) -> int:

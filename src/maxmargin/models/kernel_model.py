@@ -190,7 +190,7 @@ class SupportModel(Model):
         self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
         self.tally, self.scalars = new_tally(), blank(Scalars, {"problems": problems})
         self.scalars.table.next_mark = NEVER  # coefficients make snapshots of vectors unnecessary
-        self._width, self._bounds, self.unsettled = width, None, False
+        self._width, self._bounds = width, None
         self._new_arrays()
 
     def _new_arrays(self) -> None:

@@ -80,7 +80,7 @@ class LinearModel(Model):
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
     ) -> None:
         self.spec, self.tail, self.p, self.tally = spec, tail, p, new_tally()
-        self.unsettled = self.in_fit = False
+        self.in_fit = False
         size, split = width + 1 + private, tail.offset > 0.0
         sizes = {"problems": problems, "coordinates": size}
         off = set() if spec.average else {"average", "past"}
@@ -174,12 +174,6 @@ class LinearModel(Model):
     def streaming(self, rows: int, alone: bool = False) -> LinearModel:
         return resizing.streaming(self, rows, alone)
 
-    def settle(self) -> None:
-        self.maintain(self.space)
-        if not self.in_fit:
-            self.begin_rows()
-        self.unsettled = False
-
     def apart_from_rows(self) -> LinearModel:
         return apart_from_rows(self, self._without_private_coordinates())
 
@@ -198,11 +192,9 @@ class LinearModel(Model):
         self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         space, tally = self.space, self.tally
-        self.unsettled = True
         present(rows, targets, order, rule, space, tally, trace, self.loop, self.maintain)
         if not self.in_fit:
             self.begin_rows()
-        self.unsettled = False
 
     def tracing(self, places: int) -> Trace | MeanTrace:
         return tracing(places, self.problems(), self.spec.average)

@@ -51,7 +51,7 @@ class VoteModel(Model):
 
     def __init__(self, spec: ModelSpec, problems: int, unseen: bool, members: list[Model]) -> None:
         self.spec, self.unseen, self.members = spec, unseen, members
-        self.tail, self.tally, self.unsettled = NO_TAIL, new_tally(), False
+        self.tail, self.tally = NO_TAIL, new_tally()
         self._problems = problems
         self.votes = new_votes(len(spec.experts))
 
@@ -99,14 +99,9 @@ class VoteModel(Model):
         return self._with([model.continued() for model in self.members])
 
     def streaming(self, rows: int, alone: bool = False) -> VoteModel:
-        """Always a copy, so that no interruption leaves some experts with more rows than others."""
+        """Always a copy, so that an error leaves no expert with more rows than others."""
         pairs = [(model.streaming(rows), model) for model in self.members]
         return self._with([new.twin() if new is old else new for new, old in pairs])
-
-    def settle(self) -> None:
-        for model in self.members:
-            model.settle()
-        self.unsettled = False
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> VoteModel:
         more = self._with([model.grown(width, which, codes) for model in self.members])
@@ -120,7 +115,6 @@ class VoteModel(Model):
         self, rows: list[Any], targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         size, made = _rows_per_block(rows[0]), 0.0
-        self.unsettled = True
         if order.size == 0:  # all rows have weight 0
             for model, own, rules in zip(self.members, rows, rule.rules, strict=True):
                 model.present(own, targets, order, rules)
@@ -130,7 +124,6 @@ class VoteModel(Model):
             if history.size:
                 history[:, :-1], history[:, -1] = scores, made + updates
             made += updates[-1]
-        self.unsettled = any(model.unsettled for model in self.members)
 
     def _vote(
         self, rows: list[Any], targets: Any, order: np.ndarray, rule: VoteRule

@@ -37,7 +37,6 @@ class Hyperplanes:
     grounds: Annotated[np.ndarray, Array("problems", 4)]
     proved: Annotated[np.ndarray, Array("problems")]
 
-    unsettled = False
     has_supports = False
 
     def __init__(self, problems: int, width: int) -> None:
@@ -53,9 +52,6 @@ class Hyperplanes:
             model.hidden[c] = behind.hidden
             model.grounds[c] = behind.split, behind.private, behind.updates, behind.radius
         return model
-
-    def settle(self) -> None:
-        """Nothing to complete."""
 
     def width(self) -> int:
         return self.weights.shape[1]

@@ -94,10 +94,6 @@ class Following:
             places = labels, order, self.shown, self.classes
             follow_sets(self.sets, evidence, is_odds, *places, self.seen)
 
-    def settle(self) -> None:
-        """`Model.settle`."""
-        self.model.settle()
-
 
 def traced(model: Model, places: int, steps: bool = True) -> Trace | MeanTrace:
     """A trace with all that maps and sets learn from; ``steps`` are for maps."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from maxmargin._interrupts import uninterrupted
 from maxmargin.core.targets import balance
-from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace
-from maxmargin.models.base import Model
+from maxmargin.core.trace import NO_TRACE
+from maxmargin.models.base import Diverged, Model
 from maxmargin.models.build import build
 from maxmargin.models.kernel_model import variance
 from maxmargin.streams import Option, OptionError
@@ -20,7 +20,7 @@ from maxmargin.training import inputs
 from maxmargin.training.calibration import maps_for
 from maxmargin.training.following import Following
 from maxmargin.training.inputs import check_number_of_labels
-from maxmargin.training.one_row import Locks, OneRow, fast_route_for, may_overflow
+from maxmargin.training.one_row import OneRow, fast_route_for, may_overflow
 from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
 from maxmargin.training.passes import diverged
@@ -43,7 +43,7 @@ from maxmargin.training.sample_weights import (
     weights_by_label,
 )
 from maxmargin.training.state import State, grown
-from maxmargin.training.types import Features, Matrix, Rows, Rule, Targets
+from maxmargin.training.types import Features, Matrix
 
 if TYPE_CHECKING:
     from maxmargin.training.online import OnlineTrainer
@@ -71,7 +71,6 @@ def learn(
     state: State | None,
     batch: Batch,
     alone: bool,
-    changing: AbstractContextManager[object],
 ) -> Learned:
     """See `Trainer.learn`."""
     given = checked_rows(trainer, state, batch)
@@ -96,12 +95,12 @@ def learn(
         following.present(*presented, pauses, first)  # type: ignore[arg-type]
         maps, sets = following.maps, following.sets
     elif model is state.model:
-        with changing:
-            present_all(model, *presented)
+        with uninterrupted():
+            _present(options, model, presented)
         learned = state._replace(totals=totals) if is_counted else state
         return Learned(learned, trace, given.codes, given.order)
     elif pauses is None:
-        model.present(*presented)  # type: ignore[arg-type]
+        _present(options, model, presented)
     else:
         present(model, *presented, pauses, first)
     if not model.is_finite():
@@ -188,23 +187,12 @@ def weights_in_order(
     return weights, totals
 
 
-def present_all(
-    model: Model,
-    rows: Rows,
-    targets: Targets,
-    order: np.ndarray,
-    rule: Rule,
-    trace: Trace | MeanTrace,
-) -> None:
-    """Learn in place from all rows or none: an interruption is raised after the last row."""
-    before = model.trials()
+def _present(options: Options, model: Model, presented: tuple[Any, ...]) -> None:
+    """`Model.present`, with an error for users if it would make weights infinite."""
     try:
-        model.present(rows, targets, order, rule, trace)  # type: ignore[arg-type]
-    except BaseException:
-        if done := model.trials() - before:
-            model.settle()
-            model.present(rows, targets, order[order >= 0][done:], rule)
-        raise
+        model.present(*presented)
+    except Diverged:
+        raise ValueError(diverged(options.name)) from None
 
 
 # --------------------------------------------------------------------------- scores before learning
@@ -212,7 +200,6 @@ def score_then_learn(
     trainer: Trainer,
     state: State | None,
     batch: Batch,
-    changing: AbstractContextManager[object],
 ) -> tuple[State, np.ndarray, np.ndarray]:
     """Learn from a batch, whose rows may be dicts or raw rows for a recipe.
 
@@ -228,9 +215,9 @@ def score_then_learn(
         state = state and state._replace(features=Features(features.count))
     batch = batch._replace(X=X, traced=True)
     if trainer.options.averages_kernels:
-        state, scores, made = _score_then_learn_rows(trainer, state, batch, changing)
+        state, scores, made = _score_then_learn_rows(trainer, state, batch)
     else:
-        learned = trainer.learn(state, batch, changing=changing)
+        learned = trainer.learn(state, batch)
         state, trace = learned.state, learned.trace
         assert trace is not None
         scores, made = trace.scores()[:, : state.model.problems()], trace.history[:, -1]
@@ -242,7 +229,6 @@ def _score_then_learn_rows(
     trainer: Trainer,
     state: State | None,
     batch: Batch,
-    changing: AbstractContextManager[object],
 ) -> tuple[State, np.ndarray, np.ndarray]:
     """`score_then_learn` row by row, with the outputs of all problems."""
     X: Any = batch.X
@@ -259,12 +245,12 @@ def _score_then_learn_rows(
         if i >= 0:
             weight = None if weights is None else weights[k : k + 1]
             one = Batch(row, y[k : k + 1], batch.classes, weight)
-            state = trainer.learn(state, one, changing=changing).state
+            state = trainer.learn(state, one).state
             made = state.model.updates()
         found.append((outputs, made - before))
     if state is None:  # no row was learned
         only_scored = Batch(X, y, batch.classes, order=order)
-        state = trainer.learn(None, only_scored, changing=changing).state
+        state = trainer.learn(None, only_scored).state
     scores, updates = np.zeros((order.size, state.model.problems())), np.zeros(order.size)
     for n, (outputs, updates[n]) in enumerate(found):
         if outputs is not None:
@@ -291,7 +277,6 @@ def prepare_row(
     state: State | None,
     batch: Batch,
     before: OneRow | None,
-    access: Locks,
 ) -> PreparedRow:
     """Add columns for new names, and find the fast route if it can learn the row."""
     x: Row = batch.X
@@ -307,13 +292,11 @@ def prepare_row(
         return PreparedRow(batch, None, features, None)
     if state.model.learns_rows_in_place:
         state = _for_learning_in_place(trainer.options, state, state.model)
-    rule, route = (
-        trainer.rule(state.model.p),
-        fast_route_for(trainer.options, state, before, access),
-    )
+    rule = trainer.rule(state.model.p)
+    route = fast_route_for(trainer.options, state, before)
     if route is not None:
         is_new_label = batch.grow and batch.y not in route.targets
-        if not is_new_label and route.can_learn(batch.weight, rule):  # type: ignore[arg-type]
+        if not is_new_label and not may_overflow(state.model, rule):
             trainer.check_structure(state)
             route.rule = rule
         else:
@@ -335,9 +318,7 @@ def _for_learning_in_place(options: Options, state: State, model: Model) -> Stat
     return state._replace(model=model.streaming(1), totals=totals, calibration=maps, sets=sets)
 
 
-def learn_single(
-    trainer: OnlineTrainer, row: PreparedRow, changing: AbstractContextManager[object]
-) -> State:
+def learn_single(trainer: OnlineTrainer, row: PreparedRow) -> State:
     """The state after a row without a fast route."""
     batch, bare, features, _ = row
     x: Row = batch.X
@@ -346,7 +327,7 @@ def learn_single(
         bare = bare._replace(features=Features(X.shape[1]))
     weight = None if batch.weight == 1.0 else batch.weight
     batch = batch._replace(X=X, y=np.array([batch.y]), weight=weight)
-    state = trainer.learn(bare, batch, changing=changing).state
+    state = trainer.learn(bare, batch).state
     return state if features is None else state._replace(features=features)
 
 

@@ -1,8 +1,8 @@
 """The fast route for single rows: learn in place, or predict, in microseconds.
 
 Numba's dispatch on the types of the arguments takes ten times as long as learning from a short row.
-So the compiled code is looked up once for each kind of row and then called directly. Linear models,
-mixtures of them, and models on a budget have a fast route.
+So the compiled code is looked up once for each kind of row and then called directly. Linear models
+and mixtures of experts have a fast route, if rows have no private coordinates.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from maxmargin._interrupts import uninterrupted
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.numba_backend import Compiled, Loop
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace
-from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.base import Model
-from maxmargin.models.budget_model import ONLY_ROW, BudgetModel, Code, RowProducts
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams.iterators import entries
 from maxmargin.training.calibration import NO_ODDS, NO_ROWS, NO_WEIGHTS, follow, tracks_level
@@ -46,10 +43,11 @@ from maxmargin.training.row_reading import (
 )
 from maxmargin.training.sample_weights import check_weights, weights_by_label
 from maxmargin.training.state import State
-from maxmargin.training.types import Matrix, Rule, SingleRow, Targets
+from maxmargin.training.types import Rule, SingleRow, Targets
 
 # A compiled function for arguments of certain types.
 MachineCode = Callable[..., Any]
+ONLY_ROW = np.zeros(1, dtype=np.int32)
 # Matches no dict.
 NO_LAYOUT = new_layout((None,), {}, 0, 0, NO_TAIL)
 
@@ -119,13 +117,6 @@ def _is_moderate(numbers: tuple[float, ...]) -> bool:
     )
 
 
-class Locks(Protocol):
-    """The lock of a learner for changes in place, and whether a call is learning."""
-
-    changing: AbstractContextManager[object]
-    busy: bool
-
-
 class OneRow:
     """The fast route of single rows through a linear model or a mixture of experts.
 
@@ -133,15 +124,16 @@ class OneRow:
     columns, and a new one is built when parameters or arrays change.
     """
 
-    def __init__(self, state: State, access: Locks, class_weight: ClassWeight) -> None:
-        self.access, self.lock = access, access.changing
-        self.model: Any = state.model  # of a type that `applies_to` accepts
+    def __init__(self, state: State, class_weight: ClassWeight) -> None:
+        model: Any = state.model  # which learns rows in place
+        self.model = model
         self.rule: Any = None  # set before the first row is learned
         self.is_paired = isinstance(self.model, PairModel)
         self.width, self.unseen = self.model.width(), state.unseen
         self.trace: Trace | MeanTrace = NO_TRACE
         self.tail: Any = self.model.tail
-        self._prepare()
+        # The arguments of the machine code.
+        self.space, self.tally, self.view = model.space, model.tally, model.view()
         self.labels = state.classes.tolist()
         self.only_label = self.labels[0] if len(self.labels) == 1 else None
         self.targets = {
@@ -163,23 +155,9 @@ class OneRow:
         self.incomplete: dict[tuple[Hashable, ...], Layout] = {}  # some names have no column
         self.follow_state(state)
 
-    def _prepare(self) -> None:
-        """Set the arguments of the machine code."""
-        self.space, self.tally = self.model.space, self.model.tally
-        self.view = self.model.view()
-
-    @staticmethod
-    def applies_to(model: Model) -> bool:
-        """True for linear models and mixtures whose rows have no private coordinates."""
-        return model.learns_rows_in_place and model.private_coordinates() == 0
-
-    def can_learn(self, w: float, rule: Rule) -> bool:
-        """True if a row of weight ``w`` can be learned in place by this rule."""
-        return not may_overflow(self.model, rule)
-
     def follow_state(self, state: State) -> OneRow:
         """Switch to another state of the same model, which may have more names."""
-        self.state: State | None = state
+        self.state = state
         self.totals, self.maps, self.sets = state.totals, state.calibration, state.sets
         self.follows = self.maps is not None or self.sets is not None
         trace: Trace | MeanTrace = NO_TRACE
@@ -234,11 +212,9 @@ class OneRow:
             )
             if needs_maintenance:
                 self._maintain()
+        finally:
             if self.is_paired:
                 self.model.begin_rows()
-        except BaseException:
-            self._stop()
-            raise
         return True
 
     def _learn_any(self, x: Row, y: Hashable, w: float) -> bool:
@@ -309,23 +285,18 @@ class OneRow:
             _, needs_maintenance = learn(*parts)
             if needs_maintenance:
                 self._maintain()
+        finally:
             if self.is_paired:
                 self.model.begin_rows()
-            if self.follows:
-                self._follow(rows, targets, row_weight)
-        except BaseException:
-            self._stop()
-            raise
+        if self.follows:
+            self._follow(rows, targets, row_weight)
         return True
 
     def _maintain(self) -> None:
-        self.model.maintain(self.space)
+        with uninterrupted():
+            self.model.maintain(self.space)
         if may_overflow(self.model, self.rule):
-            self.state = None  # from here on the complete route learns, on a copy
-
-    def _stop(self) -> None:
-        """Give up after Ctrl-C, which came after the row was learned."""
-        self.state, self.model.unsettled = None, True
+            self.rule = self.learn_sparse = None  # from here on the complete route learns a copy
 
     def _follow(self, rows: SingleRow, targets: Targets, row_weight: np.ndarray) -> None:
         """Update calibration and prediction sets by the scores from before the row was learned."""
@@ -435,83 +406,12 @@ def _kinds(rows: SingleRow, targets: Targets) -> tuple[type, ...]:
     return type(rows), type(targets), type(rows.tail)
 
 
-class OneRowOfBudgets(OneRow):
-    """The fast route through a kernel model on a budget."""
-
-    @staticmethod
-    def applies_to(model: Model) -> bool:
-        if not isinstance(model, BudgetModel) or not model.store.points:
-            return False
-        return not model.kernel.only_in_fit
-
-    def can_learn(self, w: float, rule: Rule) -> bool:
-        return bool(w == 1.0)
-
-    def _prepare(self) -> None:
-        self.budget_code: Code = {}
-        self.blank = sparse.csr_matrix((1, self.width))
-        # The content of the last row that was predicted, and its outputs, until one is learned.
-        self.predicted: tuple[Any, Any] = (None, None)
-
-    def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
-        return False
-
-    def _learn(
-        self, rows: SingleRow, targets: Targets, row_weight: np.ndarray = NO_WEIGHTS
-    ) -> bool:
-        try:
-            products, self.predicted = self._row_products(rows), (None, None)
-            after = self.model.after_row(products, targets, self.rule, self.budget_code)
-            if not after.is_finite():
-                return False  # the complete route raises the error
-            vars(self.model).update(vars(after))  # atomic
-            self.model.settle()
-        except BaseException:
-            self.state = None
-            raise
-        return True
-
-    def _class_number(self, rows: SingleRow) -> int:
-        found = self._outputs(rows)
-        if found is None:
-            return -1
-        return int(found[0] >= 0.0) if found.size == 1 else int(found.argmax())
-
-    def _outputs(self, rows: SingleRow) -> np.ndarray | None:
-        if not self._is_usable(rows):
-            return None
-        return self._row_products(rows).outputs[self.first : self.first + self.shown]
-
-    def _row_products(self, rows: SingleRow) -> RowProducts:
-        """Outputs and kernel values of the row, cached so that learning it next can reuse them."""
-        parts = (rows.values,) if isinstance(rows, DenseRows) else (rows.values, rows.columns)
-        content = tuple(part.tobytes() for part in parts)
-        if self.predicted[0] != content:
-            self.predicted = content, self.model.output(self._matrix(rows))
-        return self.predicted[1]
-
-    def _matrix(self, rows: SingleRow) -> Matrix:
-        """A copy of the row as a matrix."""
-        if isinstance(rows, DenseRows):
-            return rows.values.copy()
-        X = shallow_copy(self.blank)  # avoids SciPy's checks, which would double the time
-        X.data, X.indices, X.indptr = rows.values.copy(), rows.columns.copy(), rows.starts.copy()
-        return X
-
-
-ROUTES: tuple[type[OneRow], ...] = (OneRow, OneRowOfBudgets)
-
-
-def fast_route_for(
-    options: Options, state: State | None, before: OneRow | None, access: Locks
-) -> OneRow | None:
+def fast_route_for(options: Options, state: State | None, before: OneRow | None) -> OneRow | None:
     """The fast route for this state, if any; reuses ``before`` if the model is the same."""
     if state is None or state.multilabel or state.recipe is not None:
         return None
-    route = next((each for each in ROUTES if each.applies_to(state.model)), None)
-    is_weighted = options.class_weight is not None or options.follows_scores
-    if route is None or (route is not OneRow and is_weighted):
+    if not state.model.learns_rows_in_place or state.model.private_coordinates():
         return None
     if before is not None and before.model is state.model:
         return before.follow_state(state)
-    return route(state, access, options.class_weight)
+    return OneRow(state, options.class_weight)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import Outcome, Plan, RunPasses, diverged
-from maxmargin.training.protocol import UNSHARED, Fitted, Learned
+from maxmargin.training.protocol import Fitted, Learned
 from maxmargin.training.sample_weights import counted
 from maxmargin.training.state import State, grown
 from maxmargin.training.types import Features, Matrix, Rows, Rule
@@ -64,9 +63,8 @@ class OnlineTrainer:
         batch: Batch,
         *,
         alone: bool = False,
-        changing: AbstractContextManager[object] = UNSHARED,
     ) -> Learned:
-        return learning.learn(self, state, batch, alone, changing)
+        return learning.learn(self, state, batch, alone)
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         return outputs(self.options, state, X)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
@@ -13,8 +12,6 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.state import State
 
-# The lock of a state that no other thread uses.
-UNSHARED: AbstractContextManager[object] = nullcontext()
 NOTHING = np.empty(0, dtype=np.int32)
 
 
@@ -71,12 +68,12 @@ class Trainer(Protocol):
         batch: Batch,
         *,
         alone: bool = False,
-        changing: AbstractContextManager[object] = UNSHARED,
     ) -> Learned:
         """Learn from each row of a batch once.
 
-        If no one else uses the state (``alone``), its arrays may be reused. For a single row they
-        may be changed in place, atomically and while the lock ``changing`` is held.
+        If no one else uses the state (``alone``), its arrays may be reused. They may also be
+        changed in place where a copy would cost more than learning: then Ctrl-C waits, and the
+        state that is returned replaces the given one.
         """
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:

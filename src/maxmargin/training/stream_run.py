@@ -244,7 +244,6 @@ class Run:
         batch = Batch(X, block.y, None if state is not None else classes, block.weight, grow=grow)
         try:
             progress.state = self.trainer.learn(state, batch, alone=True).state
-            progress.state.model.settle()
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
 

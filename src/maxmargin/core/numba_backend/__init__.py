@@ -25,7 +25,6 @@ __all__ = [
     "bridge",
     "cache_folder",
     "cached_files",
-    "compiler_lock",
     "helper",
     "overload",
     "primitive",
@@ -48,4 +47,3 @@ _chosen = _backend(IS_FULL)
 Compiled, bridge = _chosen.Compiled, _chosen.bridge
 helper, primitive, overload = _chosen.helper, _chosen.primitive, _chosen.overload
 cache_folder, cached_files = _chosen.cache_folder, _chosen.cached_files
-compiler_lock = _chosen.compiler_lock

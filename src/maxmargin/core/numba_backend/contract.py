@@ -57,9 +57,6 @@ class Backend(Protocol):
     come in as arguments and outlive the call: compiled code allocates none.
     """
 
-    # Held while anything is compiled, so that a fork can wait for it.
-    compiler_lock: Any
-
     def Compiled(self, function: Callable[..., Any], nogil: bool = True) -> Loop:
         """Decorator: a function that Python calls. ``nogil`` lets other threads run meanwhile."""
 

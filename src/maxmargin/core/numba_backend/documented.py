@@ -8,7 +8,6 @@ not notice edited rules.
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from numba import extending, types
 from maxmargin.core.numba_backend.contract import Function, reserve
 
 OPTIONS = {"error_model": "numpy"}
-# Numba documents no lock of its compiler, so a fork cannot wait for it.
-compiler_lock = threading.RLock()
 
 
 class Compiled:

@@ -10,15 +10,12 @@ from typing import Any
 
 import numba
 from numba import extending
-from numba.core.compiler_lock import global_compiler_lock
 
 from maxmargin.core.numba_backend import cache, instructions
 from maxmargin.core.numba_backend.compiler import LOOPS, METHODS
 from maxmargin.core.numba_backend.contract import Function
 from maxmargin.core.numba_backend.methods import bridge as bridge
 from maxmargin.core.numba_backend.store import Store
-
-compiler_lock = global_compiler_lock
 
 
 class Compiled:
