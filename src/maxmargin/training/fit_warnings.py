@@ -10,4 +10,4 @@ from sklearn.exceptions import ConvergenceWarning
 def warn_of(text: str) -> None:
     """Warn the caller of a fit, unless the text is empty."""
     if text:
-        warnings.warn(text, ConvergenceWarning, stacklevel=4)
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
