@@ -10,6 +10,7 @@ metrics are informative.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from maxmargin import PassiveAggressive, streams
 from maxmargin.evaluate import progressive
@@ -89,7 +90,7 @@ plt.show()
 # What became of the columns? ``fit_stream`` keeps the recipe with the learner, which takes raw rows
 # from then on.
 
-clf = learners["class_weight='balanced'"].fit_stream(rows)
+clf = clone(learners["class_weight='balanced'"]).fit_stream(rows)
 for column in clf.recipe_.columns_:
     print(f"{column['name']:10}{column['kind']:10}{column.get('missing', 0)} missing")
 asked = customers.drop(columns="cancelled").head(2)
