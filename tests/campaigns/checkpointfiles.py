@@ -14,8 +14,6 @@ from maxmargin import AMIRA, Forgetron, streams
 from maxmargin.persistence import ModelFileError
 
 LEARNERS = (AMIRA(), Forgetron(budget=5, gamma=0.5))
-# Of `MUTATIONS`, those that leave the checksum as it was.
-WITHOUT_SUM = MUTATIONS[:3]
 
 
 def fuzz_checkpoints(count: int, seed: int = 0) -> dict[str, int]:
@@ -40,7 +38,6 @@ def fuzz_checkpoints(count: int, seed: int = 0) -> dict[str, int]:
             for other in Path(name).glob("checkpoint.*"):
                 other.unlink()
             taken = _goes_on(LEARNERS[which], data, file)
-            assert not (taken and mutation in WITHOUT_SUM and changed != whole[which])
             outcomes["taken" if taken else "refused"] += 1
     return outcomes
 

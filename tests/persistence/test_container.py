@@ -1,5 +1,6 @@
 """Files are written all or nothing, and refused with a clear error unless they are whole."""
 
+import contextlib
 import errno
 import io
 import json
@@ -11,8 +12,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from campaigns.modelfiles import put_together, summed, taken_apart
-from persistence.states import X, fitted, made, streamed, three
+from campaigns.modelfiles import put_together, taken_apart
+from persistence.states import X, fitted, known_to, made, streamed, three
 
 import maxmargin
 from maxmargin import AMIRA, PUMMA, Forgetron, MaxMargin, Perceptron
@@ -25,7 +26,6 @@ from maxmargin.persistence import (
     save,
     write_file,
 )
-from maxmargin.training.protocol import state_of
 
 
 @pytest.fixture
@@ -59,18 +59,14 @@ def test_open_files(clf, path):
 
 
 # ---------------------------------------------------------------------------------- the format
-def test_the_format_is_as_described(clf, path):
-    """`taken_apart` and `put_together` are written after the description alone."""
+def test_numpy_reads_the_arrays(clf, path):
     save(clf, path)
-    data = path.read_bytes()
-    header, chunks = taken_apart(data)
-    assert put_together(header, chunks) == data
-    assert len(data) % 64 == 32
-    leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
-    number = leaves["linear.weights"]["array"]
-    assert header["arrays"][number] == {"dtype": "<f8", "shape": [1, 4]}
-    found = np.frombuffer(chunks[number], "<f8") * state_of(clf).model.linear.scalars.table.scale
-    np.testing.assert_array_equal(found[:3], clf.coef_[0])
+    with np.load(path) as arrays:
+        found = arrays["model.linear.weights"] * arrays["model.linear.scalars.table"]["scale"]
+    np.testing.assert_array_equal(found[:, :3], clf.coef_)
+    header, arrays = taken_apart(path.read_bytes())
+    path.write_bytes(put_together(header, arrays))
+    assert known_to(load(path)) == known_to(clf)
 
 
 @pytest.mark.parametrize(
@@ -86,22 +82,15 @@ def test_the_format_is_as_described(clf, path):
 def test_predicting_as_the_page_says(learned, path):
     learner = learned()
     save(learner, path)
-    header, chunks = taken_apart(path.read_bytes())
+    header, arrays = taken_apart(path.read_bytes())
     learned = header["content"]["model"]["attributes"]
-    leaves, width = dict(learned["model"]["dict"]), learned["width"]
-
-    def array(leaf):
-        entry = header["arrays"][leaf["array"]]
-        dtype = entry["dtype"]
-        dtype = [tuple(each) for each in dtype] if isinstance(dtype, list) else dtype
-        return np.frombuffer(chunks[leaf["array"]], dtype).reshape(entry["shape"])
-
-    weights = array(leaves["linear.weights"])
-    scale = array(leaves["linear.scalars.table"])["scale"][:, None]
+    leaves, width = learned["model"]["leaves"], learned["width"]
+    weights = arrays["model.linear.weights"]
+    scale = arrays["model.linear.scalars.table"]["scale"][:, None]
     scale = scale[:1] if dict(learned["structure"]["dict"]).get("multiclass") == "k-best" else scale
     w = scale * weights[:, :width]
     b = (scale * weights[:, width:] * leaves["tail.offset"])[:, 0]
-    b = array(leaves["pair.bias"]) if "pair.bias" in leaves else b
+    b = arrays.get("model.pair.bias", b)
     scores = X @ w.T + b
     scores = scores[:, :-1] if learned["unseen"] else scores
     scores = scores.ravel() if scores.shape[1] == 1 else scores
@@ -111,7 +100,7 @@ def test_predicting_as_the_page_says(learned, path):
 def test_a_file_describes_itself(clf, path):
     save(clf, path)
     words = describe(path)
-    assert words["format"] == 3
+    assert words["format"] == 4
     assert words["kind"] == "model"
     assert words["library"] == maxmargin.__version__
     assert words["bytes"] == path.stat().st_size
@@ -131,28 +120,30 @@ def test_a_file_of_a_kernel_model_counts_supports(path):
     assert "certificate" not in describe(path)  # of a stream nobody knows the margin
 
 
-def test_what_fits_into_single_precision_takes_half_the_room(path):
-    grey = np.arange(30_000.0).reshape(100, 300) % 256.0
-    grey[0, 0] = -0.0
-    content = {"a": grey, "b": np.asfortranarray(grey), "c": grey / 255.0}
-    write_file(path, "checkpoint", content)
-    assert path.stat().st_size < 2.1 * grey.nbytes
-    again = read_file(path, "checkpoint")
-    for name, array in content.items():
-        assert again[name].dtype == np.float64
-        assert again[name].strides == array.strides
-        assert again[name].tobytes() == array.tobytes()
-
-
 def test_memory_order_is_kept(path):
     cube = np.arange(24.0).reshape(2, 3, 4)
-    content = {"a": cube.transpose(2, 0, 1), "b": np.asfortranarray(cube[0]), "c": cube[:, 1]}
+    content = {"a": cube.T, "b": np.asfortranarray(cube[0]), "c": cube[:, 1]}
     write_file(path, "checkpoint", content)
     again = read_file(path, "checkpoint")
     for name, array in content.items():
         np.testing.assert_array_equal(again[name], array)
-    assert again["a"].strides == content["a"].strides
+        assert again[name].flags.aligned
+        assert again[name].flags.writeable
+    assert again["a"].flags.f_contiguous
     assert again["b"].flags.f_contiguous
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("share", [0.0, 0.01, 1.0])
+def test_large_arrays_are_compressed_if_they_shrink(share, order, path):
+    random = np.random.default_rng(0)
+    rows = np.where(random.random((100, 3000)) < share, random.normal(size=(100, 3000)), 0.0)
+    content = {"rows": np.asarray(rows, order=order)}
+    write_file(path, "checkpoint", content)
+    assert path.stat().st_size < (0.05 + share) * rows.nbytes + 1000
+    again = read_file(path, "checkpoint")["rows"]
+    assert again.tobytes() == rows.tobytes()
+    assert again.strides == content["rows"].strides
 
 
 @pytest.mark.parametrize(
@@ -310,15 +301,19 @@ def test_only_plain_files_are_replaced(clf, tmp_path):
 
 
 # ---------------------------------------------------------------------------------- bad files
-def test_every_flipped_byte_is_found(path):
-    save(made(Perceptron), path)  # as small as it can be
-    data = path.read_bytes()
+def test_flipped_bytes_are_found_or_do_not_matter(path):
+    """Dates and attributes of entries, for example, are not used."""
+    clf = made(Perceptron)
+    save(clf, path)  # as small as it can be
+    data, accepted = path.read_bytes(), 0
     for place in range(len(data)):
         changed = bytearray(data)
         changed[place] ^= 0x41
         path.write_bytes(changed)
-        with pytest.raises(ModelFileError):
-            load(path)
+        with contextlib.suppress(ModelFileError):
+            assert known_to(load(path)) == known_to(clf)
+            accepted += 1
+    assert accepted < 60
 
 
 def test_every_truncation_is_found(path):
@@ -326,22 +321,24 @@ def test_every_truncation_is_found(path):
     data = path.read_bytes()
     for length in range(len(data)):
         path.write_bytes(data[:length])
-        with pytest.raises(ModelFileError):
+        with pytest.raises(ModelFileError, match=r"is empty|damaged or truncated"):
             load(path)
-    path.write_bytes(data + b"\0")
-    with pytest.raises(ModelFileError, match="checksum"):
-        load(path)
 
 
-def test_foreign_files_are_called_by_their_names(clf, path):
+def test_damaged_arrays_are_found(clf, path):
+    save(clf, path)
+    data = bytearray(path.read_bytes())
+    data[data.index(clf.coef_.tobytes())] ^= 1
+    refused(path, bytes(data), "damaged or truncated")
+
+
+def test_foreign_files(clf, path):
     refused(path, b"", "is empty")
-    refused(path, b"1 1:0.5\n-1 2:3\n", "not a maxmargin file")
-    refused(path, pickle.dumps(clf), "a pickle")
+    for data in (b"1 1:0.5\n-1 2:3\n", pickle.dumps(clf), b"PK\x03\x04" + bytes(99)):
+        refused(path, data, "not a maxmargin file")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("schema.json", "{}")
-    refused(path, path.read_bytes(), "zip archive, as skops")
-    np.save(path.with_suffix(".npy"), X)
-    refused(path, path.with_suffix(".npy").read_bytes(), "a NumPy array")
+    refused(path, path.read_bytes(), "not a maxmargin file")
 
 
 def test_a_missing_file_is_missing(path):
@@ -349,18 +346,11 @@ def test_a_missing_file_is_missing(path):
         load(path)
 
 
-def test_an_older_format_is_refused(clf, path):
+def test_other_formats_are_refused(clf, path):
+    refused(path, b"\x89MXM\r\n\x1a\n" + bytes(99), "older format, .*: fit the model again")
     save(clf, path)
-    header, chunks = taken_apart(path.read_bytes())
-    hint = "version 1; it is too old to be read: fit the model again"
-    refused(path, put_together(header, chunks, version=1), hint)
-
-
-def test_a_newer_format_is_refused(clf, path):
-    save(clf, path)
-    header, chunks = taken_apart(path.read_bytes())
-    refused(path, put_together(header, chunks, version=4), "version 4; update maxmargin")
-    refused(path, put_together(header, chunks, version=0), "version 0")
+    header, arrays = taken_apart(path.read_bytes())
+    refused(path, put_together({**header, "format": 5}, arrays), "version 5: update maxmargin")
 
 
 def test_another_kind_is_refused(path):
@@ -369,18 +359,21 @@ def test_another_kind_is_refused(path):
         load(path)
 
 
-def test_nothing_larger_than_the_file_is_allocated(clf, path, monkeypatch):
+def test_additional_and_missing_arrays(clf, path):
     save(clf, path)
-    header, chunks = taken_apart(path.read_bytes())
-    header["arrays"][0]["shape"] = [2**40, 2**10]
-    path.write_bytes(put_together(header, chunks))
-    monkeypatch.setattr(container, "_read_array", None)  # it must not come to that
-    with pytest.raises(ModelFileError, match="do not fill it"):
+    header, arrays = taken_apart(path.read_bytes())
+    more = {**arrays, "more": np.zeros(3)}
+    path.write_bytes(put_together(header, more))
+    with pytest.raises(ModelFileError, match="nothing uses its arrays more"):
+        load(path)
+    del arrays["model.linear.weights"]
+    path.write_bytes(put_together(header, arrays))
+    with pytest.raises(ModelFileError, match=r"'model\.linear\.weights' is missing"):
         load(path)
 
 
 @pytest.mark.parametrize(
-    "place", [(container, "_read_array"), (json, "loads")], ids=["arrays", "header"]
+    "place", [(container.StoredArray, "read"), (json, "loads")], ids=["arrays", "header"]
 )
 def test_lack_of_memory_is_not_damage(place, clf, path, monkeypatch):
     save(clf, path)
@@ -396,14 +389,15 @@ def out_of_memory(*_, **__):
 
 def test_deep_nesting_is_refused(clf, path):
     save(clf, path)
-    header, chunks = taken_apart(path.read_bytes())
+    header, arrays = taken_apart(path.read_bytes())
     nest = []
-    for _ in range(100):
+    for _ in range(900):
         nest = [nest]
     header["content"]["model"] = nest
-    path.write_bytes(put_together(header, chunks))
-    with pytest.raises(ModelFileError, match="too deeply"):
+    path.write_bytes(put_together(header, arrays))
+    with pytest.raises(ModelFileError, match="inconsistent"):
         load(path)
-    text = b"[" * 100_000
-    data = b"\x89MXM\r\n\x1a\n" + (3).to_bytes(4, "little") + len(text).to_bytes(4, "little") + text
-    refused(path, summed(data), "inconsistent")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("maxmargin.json", "[" * 100_000)
+    with pytest.raises(ModelFileError, match="inconsistent"):
+        load(path)

@@ -21,7 +21,7 @@ from persistence.states import (
 from sklearn.base import clone
 
 from maxmargin import NOCA, Perceptron, RandomBudgetPerceptron
-from maxmargin.persistence import load, read_file, save, write_file
+from maxmargin.persistence import load, save
 from maxmargin.training.protocol import put_state, state_of
 
 
@@ -153,18 +153,6 @@ def test_a_random_state_goes_on(tmp_path):
     again = loaded(clf, tmp_path)
     assert again.random_state.normal() == state.normal()
     assert known_to(fitted(again)) == known_to(fitted(clf))
-
-
-def test_what_was_one_object_is_one_again(tmp_path):
-    numbers, state = np.arange(3), np.random.RandomState(0)
-    clf = made(RandomBudgetPerceptron, random_state=state)
-    content = {"clf": clf, "other": clf, "random": state, "a": numbers, "b": [numbers, (1, 2)]}
-    write_file(tmp_path / "c", "checkpoint", content)
-    again = read_file(tmp_path / "c", "checkpoint")
-    assert again["clf"] is again["other"]
-    assert again["clf"].random_state is again["random"]
-    assert again["a"] is again["b"][0]
-    assert again["b"][1] == (1, 2)
 
 
 @every_estimator

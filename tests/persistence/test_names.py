@@ -8,7 +8,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 from campaigns.modelfiles import taken_apart
 from persistence.states import VARIANTS, _learners, fitted, known_to, made, streamed
@@ -156,12 +155,3 @@ def test_files_name_public_classes_by_a_table():
     for name in maxmargin.ALGORITHMS:
         assert _registry.learner(name) is getattr(maxmargin, name)
     assert _registry.learner("load") is None
-
-
-def test_arrays_are_those_of_the_learner(tmp_path):
-    """What is written is no copy under another scale."""
-    clf = fitted(made(Perceptron))
-    header, chunks = taken_apart(saved(clf, tmp_path))
-    leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
-    found = np.frombuffer(chunks[leaves["linear.weights"]["array"]])
-    np.testing.assert_array_equal(found, state_of(clf).model.linear.weights.ravel())

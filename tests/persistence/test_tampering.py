@@ -7,6 +7,7 @@ from persistence.states import VARIANTS, X, _learners, fitted, made, streamed, t
 
 from maxmargin import NOCA, NORMA, PUMMA, BisectionPerceptron, Forgetron, Perceptron, Projectron
 from maxmargin.persistence import ModelFileError, load, save
+from maxmargin.persistence.container import described
 from maxmargin.training.protocol import state_of
 
 
@@ -36,14 +37,10 @@ class Tampered:
     def __init__(self, clf, folder):
         self.path = folder / "model.mm"
         save(clf, self.path)
-        self.header, self.chunks = taken_apart(self.path.read_bytes())
+        self.header, self.arrays = taken_apart(self.path.read_bytes())
         self.model = self.header["content"]["model"]
         self.attributes = self.model["attributes"]
-
-    @property
-    def leaves(self):
-        """The leaves of the model by their paths; what is put in is written."""
-        return Pairs(self.attributes["model"]["dict"])
+        self.leaves = self.attributes.get("model", {}).get("leaves")
 
     @property
     def structure(self):
@@ -52,20 +49,17 @@ class Tampered:
 
     def array(self, path):
         """The array at a path, to be written to."""
-        number = self.leaves[path]["array"]
-        entry = self.header["arrays"][number]
-        self.chunks[number] = bytearray(self.chunks[number])
-        dtype = entry["dtype"]
-        dtype = [tuple(each) for each in dtype] if isinstance(dtype, list) else dtype
-        return np.frombuffer(self.chunks[number], dtype).reshape(entry["shape"])
+        return self.arrays[f"model.{path}"]
 
     def replace(self, array, path):
-        number = self.leaves[path]["array"]
-        self.header["arrays"][number] = {"dtype": array.dtype.str, "shape": list(array.shape)}
-        self.chunks[number] = array.tobytes()
+        self.leaves[path] = {"array": f"model.{path}", **described(array)}
+        self.arrays[f"model.{path}"] = array
+
+    def write(self):
+        self.path.write_bytes(put_together(self.header, self.arrays))
 
     def is_refused(self, match=None):
-        self.path.write_bytes(put_together(self.header, [bytes(each) for each in self.chunks]))
+        self.write()
         with pytest.raises(ModelFileError, match=match) as caught:
             load(self.path)
         return str(caught.value)
@@ -78,7 +72,7 @@ def variant(name):
 
 def test_an_unchanged_file_is_taken(tmp_path):
     tampered = Tampered(fitted(made(Perceptron)), tmp_path)
-    tampered.path.write_bytes(put_together(tampered.header, tampered.chunks))
+    tampered.write()
     load(tampered.path)
 
 
@@ -96,10 +90,12 @@ def test_weights_of_another_type(dtype, tmp_path):
     tampered.is_refused("linear.weights is an array of")
 
 
-@pytest.mark.parametrize("dtype", [">f8", "<c16", "|O", "<M8[s]", "<U4", "|V8", "f8", "<f8,<f8", 3])
+@pytest.mark.parametrize(
+    "dtype", [">f8", "<c16", "|O", "<M8[s]", "<U4", "|V8", "<f8,<f8", "nix", 3]
+)
 def test_data_types_that_no_file_has(dtype, tmp_path):
     tampered = Tampered(fitted(made(Perceptron)), tmp_path)
-    tampered.header["arrays"][0]["dtype"] = dtype
+    tampered.leaves["linear.weights"]["dtype"] = dtype
     tampered.is_refused()
 
 
@@ -129,17 +125,14 @@ def test_a_witness_of_classes_together_without_marks(tmp_path):
 def test_averages_that_are_not_kept_or_not_asked_for(which, tmp_path):
     tampered = Tampered(variant(which), tmp_path)
     lines = 0 if which == "averaged" else 3
-    tampered.header["arrays"].append({"dtype": "<f8", "shape": [lines, 4]})
-    tampered.chunks.append(bytes(lines * 4 * 8))
-    tampered.leaves["linear.witness.average"] = {"array": len(tampered.chunks) - 1}
+    tampered.replace(np.zeros((lines, 4)), "linear.witness.average")
     tampered.is_refused("linear.witness.average")
 
 
 def test_means_whose_past_is_missing(tmp_path):
     """The loop would read behind its end."""
     tampered = Tampered(streamed(made(NORMA, average=True)), tmp_path)
-    number = tampered.leaves["linear.witness.past"]["array"]
-    tampered.header["arrays"][number]["shape"], tampered.chunks[number] = [0], b""
+    tampered.replace(np.zeros(0), "linear.witness.past")
     tampered.is_refused("linear.witness.past")
 
 
@@ -197,8 +190,7 @@ def test_a_learner_with_the_model_of_another(tmp_path):
     tampered, other = (Tampered(streamed(made(each)), tmp_path) for each in (Perceptron, PUMMA))
     tampered.model["estimator"] = "PUMMA"
     tampered.is_refused("parameters")
-    other.attributes["model"] = tampered.attributes["model"]
-    other.chunks, other.header["arrays"] = tampered.chunks, tampered.header["arrays"]
+    other.attributes["model"], other.arrays = tampered.attributes["model"], tampered.arrays
     other.is_refused("linear.witness.share")
 
 
@@ -303,19 +295,14 @@ def test_a_factor_of_another_size(tmp_path):
 @pytest.mark.parametrize(("name", "value"), [("indptr", 10**6), ("indptr", -1), ("indices", 3)])
 def test_sparse_rows_that_point_elsewhere(name, value, tmp_path):
     tampered = Tampered(variant("poly, sparse"), tmp_path)
-    number = tampered.leaves["supports.points.X"]["csr"][name]["array"]
-    array = np.frombuffer(tampered.chunks[number], "<i4").copy()
-    array[1] = value
-    tampered.chunks[number] = array.tobytes()
+    tampered.array(f"supports.points.X.{name}")[1] = value
     tampered.is_refused("sparse matrix")
 
 
 def test_sparse_rows_whose_starts_overflow(tmp_path):
     tampered = Tampered(variant("poly, sparse"), tmp_path)
-    number = tampered.leaves["supports.points.X"]["csr"]["indptr"]["array"]
-    array = np.frombuffer(tampered.chunks[number], "<i4").copy()
-    array[1] = -(2**31)  # the difference to the next one is positive, in 32 bits
-    tampered.chunks[number] = array.tobytes()
+    # The difference to the next one is positive, in 32 bits.
+    tampered.array("supports.points.X.indptr")[1] = -(2**31)
     tampered.is_refused("sparse matrix")
 
 
@@ -355,14 +342,10 @@ def test_sparse_supports_where_rows_are_numbers(tmp_path):
     gram = X @ X.T
     tampered = Tampered(fitted(made(Perceptron, kernel="precomputed"), gram), tmp_path)
     other = Tampered(variant("poly, sparse"), tmp_path)
-    first = len(tampered.chunks)
-    tampered.chunks += other.chunks
-    tampered.header["arrays"] += other.header["arrays"]
     rows = other.leaves["supports.points.X"]
-    for name in ("data", "indices", "indptr"):
-        rows["csr"][name]["array"] += first
     rows["csr"]["columns"] = X.shape[0]
     tampered.leaves["supports.points.X"] = rows
+    tampered.arrays |= other.arrays
     tampered.is_refused("supports.points.X")
 
 
@@ -380,7 +363,7 @@ def test_rounds_that_are_none(rounds, tmp_path):
     if rounds:
         tampered.is_refused()
     else:  # a search that came to no round
-        tampered.path.write_bytes(put_together(tampered.header, tampered.chunks))
+        tampered.write()
         assert load(tampered.path).rounds_ == []
 
 
@@ -389,9 +372,10 @@ def test_bounds_and_margins_of_other_problems(tmp_path):
     assert clf.certificate_.bound > 0.0  # from now on bounds are known
     for path in ("bounds", "margins"):
         tampered = Tampered(clf, tmp_path)
-        number = (tampered.leaves if path == "bounds" else tampered.attributes)[path]["array"]
-        tampered.header["arrays"][number]["shape"] = [2]
-        tampered.chunks[number] = tampered.chunks[number][:16]
+        holder = tampered.leaves if path == "bounds" else tampered.attributes
+        name = holder[path]["array"]
+        tampered.arrays[name] = tampered.arrays[name][:2]
+        holder[path]["shape"] = [2]
         tampered.is_refused("for each problem")
 
 
@@ -410,7 +394,7 @@ def test_components_of_no_class(tmp_path):
 def test_random_states_out_of_range(tmp_path):
     clf = Perceptron(random_state=np.random.RandomState(0))
     tampered = Tampered(clf, tmp_path)
-    state = dict(tampered.model["parameters"]["random_state"]["random"]["state"]["dict"])
+    state = dict(tampered.model["parameters"]["random_state"]["state"]["dict"])
     for pair in state["state"]["dict"]:
         if pair[0] == "pos":
             pair[1] = 10**9
@@ -426,7 +410,7 @@ def test_a_loaded_learner_that_was_tampered_with_still_learns(tmp_path):
     """Numbers may be anything: they are the user's business."""
     tampered = Tampered(streamed(made(Perceptron)), tmp_path)
     tampered.array("linear.weights")[0, 0] = 3.25
-    tampered.path.write_bytes(put_together(tampered.header, [bytes(c) for c in tampered.chunks]))
+    tampered.write()
     clf = load(tampered.path)
     assert state_of(clf).model.linear.weights[0, 0] == 3.25
     assert clf.partial_fit(X[:3], ["no", "yes", "no"]).predict(X).size == X.shape[0]

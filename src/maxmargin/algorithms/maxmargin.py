@@ -471,10 +471,10 @@ class MaxMargin(Predicting):
             return serialization.model_by(self, found, classes)
         multilabel = found.get("multilabel", False) is True
         leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=multilabel)
-        weights = leaves.get("weights")
-        if not isinstance(weights, np.ndarray) or weights.ndim != 2 or len(weights) != problems:
+        shape: tuple[int, ...] = getattr(leaves.get("weights"), "shape", ())
+        if len(shape) != 2 or shape[0] != problems:
             raise model_tree.Misfit("weights: there is not one line for each problem")
-        model: Hyperplanes = model_tree.filled(Hyperplanes(problems, weights.shape[1]), leaves)
+        model: Hyperplanes = model_tree.filled(Hyperplanes(problems, shape[1]), leaves)
         if leaves:
             raise model_tree.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
         return as_model(model)

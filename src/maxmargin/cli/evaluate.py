@@ -123,12 +123,10 @@ def check_options_of_test(context: typer.Context) -> None:
 
 def check_is_data(path: str) -> None:
     """Explain how a model is tested if it is passed without data."""
-    from maxmargin.persistence.container import MAGIC
+    from maxmargin.persistence.container import is_model_file
 
-    if Path(path).is_file():
-        with Path(path).open("rb") as file:
-            if file.read(len(MAGIC)) == MAGIC:
-                misuse(f"{path} is a model; to test it: maxmargin evaluate {path} DATA")
+    if is_model_file(path):
+        misuse(f"{path} is a model; to test it: maxmargin evaluate {path} DATA")
 
 
 def tested(model: Path, rows: str, format: data.Kind | None, skip_errors: bool) -> dict[str, Any]:

@@ -83,6 +83,12 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
         return state
 
+    @classmethod
+    @lru_cache
+    def _get_param_names(cls) -> list[str]:  # type: ignore[override]
+        names: list[str] = super()._get_param_names()
+        return names
+
     def check_parameters(self) -> None:
         """Raise if a hyper-parameter has an invalid value."""
         values = _reader(type(self))(self)  # type: ignore[arg-type]

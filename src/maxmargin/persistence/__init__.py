@@ -12,11 +12,11 @@ from maxmargin.persistence.container import (
     ModelFileError,
     StrPath,
     explained,
-    read_container,
-    read_header,
+    name_of,
+    opened,
     write_container,
 )
-from maxmargin.persistence.json_values import TreeReader, TreeWriter
+from maxmargin.persistence.json_values import Reader, Writer, naming
 from maxmargin.persistence.learner_files import checked_summary, is_learner, not_ours, summary_of
 from maxmargin.persistence.skops_types import TRUSTED_TYPES
 
@@ -86,43 +86,44 @@ def describe(path: StrPath | IO[bytes]) -> dict[str, Any]:
         about the learner, where there is one, ``estimator``, ``parameters`` and, if it is fitted,
         ``n_features``, ``classes``, ``updates``, ``mistakes``, ``supports``, ``certificate``.
     """
-    header, size = read_header(path)
-    with explained(path):
+    with opened(path) as container:
+        container.check_sums()
+        header = container.header
         words = {name: header[name] for name in ("format", "library", "kind")}
         if not (isinstance(words["library"], str) and words["kind"] in KINDS):
             raise ValueError("its header does not name its kind")
-        return {**words, "bytes": size, **checked_summary(header["summary"])}
+        return {**words, "bytes": container.size, **checked_summary(header["summary"])}
 
 
 def write_file(
-    path: StrPath | IO[bytes],
-    kind: str,
-    content: dict[str, Any],
-    like: StrPath | None = None,
-    new_mode: int | None = None,
+    path: StrPath | IO[bytes], kind: str, content: dict[str, Any], new_mode: int | None = None
 ) -> None:
     """Write values to a file, for `read_file` with the same ``kind``.
 
     Values consist of None, bool, int, float, str, lists, tuples, dicts, arrays of numbers or texts,
-    CSR matrices, random generators and learners. For the other parameters see
-    `container.replacing`.
+    CSR matrices, random generators and learners. ``new_mode`` is that of `container.replacing`.
     """
-    tree = TreeWriter()
+    writer = Writer()
     trees = {}
     for name, value in content.items():
-        with nullcontext() if is_learner(value) else tree.naming(repr(name)):
-            trees[name] = tree.dump(value)
+        with nullcontext() if is_learner(value) else naming(repr(name)):
+            trees[name] = writer.dump(value, "" if name == "model" else name)
     learners = [value for value in content.values() if is_learner(value)]
     summary = summary_of(learners[0]) if learners else {}
     header = {"kind": kind, "library": __version__, "summary": summary, "content": trees}
-    write_container(path, header, tree.arrays, like, new_mode)
+    write_container(path, header, writer.arrays, new_mode)
 
 
 def read_file(path: StrPath | IO[bytes], kind: str) -> dict[str, Any]:
     """The values in a file of this kind; `ModelFileError` if it is not a valid one."""
-    header, arrays = read_container(path)
-    if header.get("kind") != kind:
-        raise ModelFileError(f"{path}: the file holds a {header.get('kind')}, not a {kind}.")
-    with explained(path):
-        tree = TreeReader(arrays)
-        return {name: tree.load(value) for name, value in header["content"].items()}
+    with opened(path) as container:
+        header = container.header
+        if header.get("kind") != kind:
+            raise ModelFileError(
+                f"{name_of(path)}: the file holds a {header.get('kind')}, not a {kind}."
+            )
+        reader = Reader(container)
+        values = {name: reader.load(value) for name, value in header["content"].items()}
+        if reader.unused:
+            raise ValueError(f"nothing uses its arrays {', '.join(sorted(reader.unused))}")
+        return values

@@ -17,8 +17,9 @@ from maxmargin.persistence import read_file, write_file
 from maxmargin.persistence.container import (
     ModelFileError,
     StrPath,
-    begins_like_ours,
     explained,
+    is_model_file,
+    mode_of,
     sync_folder,
 )
 
@@ -78,7 +79,8 @@ class CheckpointFile:
 
     def replace(self, content: dict[str, Any]) -> None:
         """Replace the last checkpoint, or raise an `OSError` and keep it."""
-        write_file(self._fresh, KIND, content, like=self.path, new_mode=self.new_mode)
+        mode = mode_of(self.path)
+        write_file(self._fresh, KIND, content, self.new_mode if mode is None else mode)
         if not self._last_is_damaged:
             with contextlib.suppress(FileNotFoundError):
                 os.replace(self.path, self.previous)
@@ -92,7 +94,7 @@ class CheckpointFile:
             raise FileNotFoundError(
                 errno.ENOENT, "There is no such folder for a checkpoint", str(self.path.parent)
             )
-        if os.path.lexists(self.previous) and not begins_like_ours(self.previous):
+        if os.path.lexists(self.previous) and not is_model_file(self.previous):
             raise FileExistsError(
                 errno.EEXIST,
                 "It is not a checkpoint, and would be replaced by one: use another name",
@@ -141,6 +143,7 @@ class CheckpointFile:
         found = []
         for name in filter(ours.fullmatch, os.listdir(self.path.parent)):
             with contextlib.suppress(FileNotFoundError, PermissionError):
-                if begins_like_ours(left := self.path.with_name(name)):
+                left = self.path.with_name(name)
+                if is_model_file(left) or left.stat().st_size == 0:
                     found.append(left)
         return found

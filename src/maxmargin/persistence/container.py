@@ -1,20 +1,21 @@
-"""The bytes of a file: a JSON header, arrays, and a checksum; see ``docs/files.md``.
+"""A file: a zip archive of a JSON header and arrays in NumPy's format; see ``docs/files.md``.
 
 A file is written under another name and renamed when it is complete and on the disk, so a reader
-finds the old file or the new one. Reading verifies the checksum before it uses any other byte, and
-the shapes and data types in the header before it allocates arrays.
+finds the old file or the new one. What is read has the size that the archive states, and arrays are
+read one by one, after their shape and data type have been checked.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import errno
 import json
 import math
 import os
 import secrets
 import stat
-import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
@@ -22,136 +23,82 @@ import numpy as np
 
 StrPath = str | os.PathLike[str]
 
-# As in PNG files: reveals transfers that change line ends or clear the eighth bit.
-MAGIC = b"\x89MXM\r\n\x1a\n"
-VERSION = 3
-DOUBLE, SINGLE = "<f8", "<f4"
-# Arrays of at least this size are stored in single precision if all values fit in it exactly.
-LEAST_FOR_SINGLES = 2**16
-PREAMBLE = struct.Struct("<8sII")  # magic, version, length of the header
-ALIGNMENT = 64
-DIGEST = 32
-CHUNK = 2**20
+VERSION = 4
+HEADER = "maxmargin.json"  # the first entry of the archive
+# A zip archive begins with the header of its first entry, in which its name begins here.
+ZIP_START, NAME_START = b"PK\x03\x04", 30
+OLD_START = b"\x89MXM"  # of format versions up to 3
 
-MOST_COLUMNS, MOST_AXES = 64, 3
+# Compression is worth its time for large arrays of which pieces shrink to this share: then it is as
+# fast as disks are.
+LEVEL, LEAST_TO_COMPRESS, LARGEST_SHARE = 1, 2**16, 0.06
+PIECES, PIECE_BYTES = 16, 512
+# No deflated entry expands by more than this. JSON takes much more memory than its text.
+LARGEST_EXPANSION, FREE_EXPANSION = 1032, 1024
+LARGEST_HEADER_EXPANSION = 20
 # An empty array takes no bytes in a file, but one row of it may need much memory.
 LARGEST_EMPTY_ROW = 2**26
 PLAIN_KINDS = "biufS"
-FOREIGN = {
-    b"PK\x03\x04": "a zip archive, as skops and NumPy write them",
-    b"\x1f\x8b": "a gzip file",
-    b"\x80\x02": "a pickle",
-    b"\x80\x03": "a pickle, as joblib writes them",
-    b"\x80\x04": "a pickle, as joblib writes them",
-    b"\x80\x05": "a pickle, as joblib writes them",
-    b"\x93NUMPY": "a NumPy array",
-}
+ARRAY_START = b"\x93NUMPY"
+ALIGNMENT, CHUNK = 64, 2**20
 
 
 class ModelFileError(ValueError):
     """A file that is not a complete and consistent file of this library."""
 
 
-class Layout(NamedTuple):
-    """An array as it lies in the file: its items in C order."""
-
-    stored: np.dtype  # data type in the file
-    dtype: np.dtype  # data type in memory
-    shape: list[int]
-    axes: list[int]  # which axis of the array in memory each of these is
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-
 # ------------------------------------------------------------------------------------------ writing
 def write_container(
     path: StrPath | IO[bytes],
     header: dict[str, Any],
-    arrays: list[np.ndarray],
-    like: StrPath | None = None,
+    arrays: dict[str, np.ndarray],
     new_mode: int | None = None,
 ) -> None:
-    """Write a header and arrays; the other parameters are those of `replacing`."""
-    entries = [_entry(array) for array in arrays]
-    text = json.dumps(
-        {**header, "arrays": entries}, sort_keys=True, separators=(",", ":"), allow_nan=False
-    ).encode("ascii")
-    with replacing(path, like, new_mode) as file:
-        checksum, written = hashlib.sha256(), 0
-
-        def put(data: bytes | memoryview) -> None:
-            nonlocal written
-            file.write(data)
-            checksum.update(data)
-            written += len(data)
-
-        put(PREAMBLE.pack(MAGIC, VERSION, len(text)) + text)
-        for entry, array in zip(entries, arrays, strict=True):
-            put(bytes(-written % ALIGNMENT))
-            put(_bytes_of(array, entry.get("stored")))
-        put(bytes(-written % ALIGNMENT))
-        file.write(checksum.digest())
+    """Write a header and arrays by their names; ``new_mode`` is that of `replacing`."""
+    content = {**header, "format": VERSION}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    compress = LARGEST_HEADER_EXPANSION * len(zlib.compress(text, LEVEL)) >= len(text)
+    with (
+        replacing(path, new_mode) as file,
+        zipfile.ZipFile(file, "w", compresslevel=LEVEL) as archive,
+    ):
+        with _new_entry(archive, HEADER, len(text), compress) as entry:
+            entry.write(text)
+        for name, array in arrays.items():
+            plain = array.view(np.ndarray)
+            with _new_entry(archive, f"{name}.npy", plain.nbytes, _shrinks(plain)) as entry:
+                np.lib.format.write_array(entry, plain, allow_pickle=False)
 
 
-def _entry(array: np.ndarray) -> dict[str, Any]:
-    entry = {"dtype": _name_of(array.dtype), "shape": list(array.shape)}
-    if (axes := _axes(array)) != list(range(array.ndim)):
-        entry["axes"] = axes
-    if entry["dtype"] == DOUBLE and array.nbytes >= LEAST_FOR_SINGLES and _are_singles(array):
-        entry["stored"] = SINGLE
-    return entry
+def _new_entry(archive: zipfile.ZipFile, name: str, size: int, compress: bool) -> IO[bytes]:
+    archive.compression = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    return archive.open(name, "w", force_zip64=size >= 2**31)
 
 
-def _are_singles(array: np.ndarray) -> bool:
-    """Whether all values fit in single precision exactly, as grey values and counts do."""
-    rows = max(1, CHUNK // array[:1].nbytes)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, array.shape[0], rows):
-            some = np.ascontiguousarray(array[start : start + rows])
-            again = some.astype(SINGLE).astype(DOUBLE)
-            if not np.array_equal(again.view(np.int64), some.view(np.int64)):
-                return False
-    return True
-
-
-def _name_of(dtype: np.dtype) -> str | list[list[str]]:
-    dtype = dtype.newbyteorder("<")
-    if dtype.names is None:
-        return dtype.str
-    return [[name, dtype[name].str] for name in dtype.names]
-
-
-def _axes(array: np.ndarray) -> list[int]:
-    """The axes by decreasing stride: results of sums depend on the order in memory."""
-    if array.flags.c_contiguous:
-        return list(range(array.ndim))
-    return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-
-
-def _bytes_of(array: np.ndarray, stored: str | None = None) -> bytes | memoryview:
-    in_order = array.view(np.ndarray).transpose(_axes(array))
-    dtype = in_order.dtype.newbyteorder("<") if stored is None else np.dtype(stored)
-    return np.ascontiguousarray(in_order, dtype=dtype).reshape(-1).view(np.uint8).data
+def _shrinks(array: np.ndarray) -> bool:
+    """Whether compression is worth its time, by pieces of the array."""
+    if array.nbytes < LEAST_TO_COMPRESS:
+        return False
+    flat = array.reshape(-1, order="A")
+    step, length = flat.size // PIECES, max(1, PIECE_BYTES // flat.itemsize)
+    pieces = [flat[k * step : k * step + length].tobytes() for k in range(PIECES)]
+    whole = b"".join(pieces)
+    return len(zlib.compress(whole, LEVEL)) <= LARGEST_SHARE * len(whole)
 
 
 @contextlib.contextmanager
-def replacing(
-    path: StrPath | IO[bytes], like: StrPath | None = None, new_mode: int | None = None
-) -> Iterator[IO[bytes]]:
+def replacing(path: StrPath | IO[bytes], new_mode: int | None = None) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces ``path`` when the block ends without an error.
 
     An open file is written to as it is. A symbolic link is followed. The file gets the permissions
-    of the old one, or of ``like``; of a new file they are ``new_mode``, or those that the umask
-    leaves.
+    of the old one; of a new file they are ``new_mode``, or those that the umask leaves.
     """
     if not isinstance(path, str | os.PathLike):
         yield path
         return
-    target = os.path.realpath(os.fspath(path))
+    target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    mode = _mode_of(target if like is None else os.fspath(like))
+    mode = mode_of(target)
     mode = new_mode if mode is None else mode
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
 
@@ -174,7 +121,7 @@ def replacing(
     sync_folder(folder)
 
 
-def _mode_of(target: str) -> int | None:
+def mode_of(target: StrPath) -> int | None:
     """The permissions of an existing file; only regular files can be replaced."""
     try:
         mode = os.stat(target).st_mode
@@ -199,50 +146,109 @@ def sync_folder(folder: StrPath) -> None:
 
 
 # ------------------------------------------------------------------------------------------ reading
-def read_header(path: StrPath | IO[bytes]) -> tuple[dict[str, Any], int]:
-    """The header of a valid file, with its ``format``, and the size of the file."""
-    with _opened(path) as file:
-        header, _ = _checked_header(file, path)
-        return header, _size(file)
+class StoredArray(NamedTuple):
+    """An array in an open file, which has not been read yet."""
+
+    archive: zipfile.ZipFile
+    entry: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    order: str  # "C", or "F" if the first index is the fastest
+
+    @property
+    def nbytes(self) -> int:
+        return self.dtype.itemsize * math.prod(self.shape)
+
+    def read(self) -> np.ndarray:
+        """The array, in memory of its own that starts at a cache line."""
+        info, size = self.archive.getinfo(self.entry), self.nbytes
+        memory = np.empty(size + ALIGNMENT, np.uint8)
+        first = -memory.ctypes.data % ALIGNMENT
+        own, at = memory[first : first + size], 0
+        with self.archive.open(info) as file:
+            fits = file.read(info.file_size - size).startswith(ARRAY_START)
+            while at < size and (some := file.readinto(own.data[at : at + CHUNK])):  # type: ignore[attr-defined]
+                at += some
+            if not fits or at < size or file.read(1):  # at the end, the checksum is compared
+                raise ValueError(f"{self.entry} has another size than it states")
+        array = own.view(self.dtype).reshape(self.shape, order=self.order)  # type: ignore[call-overload]
+        return array.view(np.recarray) if self.dtype.names else array
 
 
-def read_container(path: StrPath | IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """The header and the arrays of a valid file; anything else raises `ModelFileError`."""
-    with _opened(path) as file:
-        header, at = _checked_header(file, path)
-        with explained(path):
-            size, places = _size(file), []
-            layouts = [_layout(entry) for entry in header.pop("arrays")]
-            for each in layouts:
-                row = each.stored.itemsize * math.prod(filter(None, each.shape))
-                if each.size == 0 and row > max(LARGEST_EMPTY_ROW, size):
-                    raise ValueError(f"the rows of an array of shape {tuple(each.shape)} are huge")
-                at += -at % ALIGNMENT
-                places.append(at)
-                at += each.stored.itemsize * each.size
-            if at + -at % ALIGNMENT + DIGEST != size:
-                raise ValueError("the arrays that it lists do not fill it")
-            arrays = []
-            for each, place in zip(layouts, places, strict=True):
-                file.seek(place)
-                arrays.append(_read_array(file, each))
-    return header, arrays
+def described(array: np.ndarray) -> dict[str, Any]:
+    """The shape and the data type of an array as JSON, for `Container.array`."""
+    dtype = array.dtype.newbyteorder("<")
+    columns = [[name, dtype[name].str] for name in dtype.names or ()]
+    found = {"dtype": columns or dtype.str, "shape": list(array.shape)}
+    is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    return {**found, "order": "F"} if is_fortran else found
 
 
-def name_of(path: StrPath | IO[bytes]) -> str:
-    """The name of a file in messages."""
-    return (
-        os.fspath(path)
-        if isinstance(path, str | os.PathLike)
-        else str(getattr(path, "name", "The file"))
-    )
+def _dtype_of(name: object) -> np.dtype:
+    """A data type of numbers or bytes, or of a table of 64-bit numbers, which has no gaps."""
+    if isinstance(name, list):
+        columns = [(str(column), kind) for column, kind in name]
+        are_numbers = all(kind in ("<i8", "<f8") for _, kind in columns)
+        if are_numbers and 0 < len(name) == len(dict(columns)):
+            return np.dtype(columns, align=True)
+        raise ValueError(f"{name!r} are not the columns of a table")
+    if isinstance(name, str) and name[1:2] in PLAIN_KINDS:
+        dtype = np.dtype(name)
+        if dtype.str == name and dtype.itemsize > 0 and dtype.byteorder != ">":
+            return dtype
+    raise ValueError(f"{name!r} is not a data type of its arrays")
 
 
-def _size(file: IO[bytes]) -> int:
-    return file.seek(0, os.SEEK_END)
+class Container(NamedTuple):
+    """The content of an open file."""
+
+    header: dict[str, Any]
+    archive: zipfile.ZipFile
+    size: int
+
+    def names(self) -> set[str]:
+        """The names of all arrays."""
+        entries = self.archive.namelist()
+        return {name.removesuffix(".npy") for name in entries if name != HEADER}
+
+    def array(self, name: str, tree: dict[str, Any]) -> StoredArray:
+        """The array of this name, as `described` by the header."""
+        shape, dtype, order = tree["shape"], _dtype_of(tree["dtype"]), tree.get("order", "C")
+        if not all(type(length) is int and length >= 0 for length in shape) or order not in "CF":
+            raise ValueError(f"{name}: {shape} is not the shape of an array")
+        row = dtype.itemsize * math.prod(filter(None, shape))
+        if 0 in shape and row > max(LARGEST_EMPTY_ROW, LARGEST_EXPANSION * self.size):
+            raise ValueError(f"the rows of the empty array {name} are huge")
+        stored = StoredArray(self.archive, f"{name}.npy", tuple(shape), dtype, order)
+        info = self.archive.getinfo(stored.entry)
+        check_size(info, LARGEST_EXPANSION)
+        if info.file_size <= stored.nbytes:
+            raise ValueError(f"{name} is too small for the shape {shape}")
+        return stored
+
+    def check_sums(self) -> None:
+        """Raise unless the checksums of all entries are right."""
+        if (damaged := self.archive.testzip()) is not None:
+            raise zipfile.BadZipFile(f"the checksum of {damaged} is wrong")
 
 
-def _opened(path: StrPath | IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
+@contextlib.contextmanager
+def opened(path: StrPath | IO[bytes]) -> Iterator[Container]:
+    """The content of a file; errors about it, also in the block, become `ModelFileError`."""
+    with _file(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        start = file.read(NAME_START + len(HEADER))
+        if not _is_start_of_ours(start):
+            raise ModelFileError(f"{name_of(path)}: {_what_it_is(start)}")
+        with explained(path), zipfile.ZipFile(file) as archive:
+            entries = archive.infolist()
+            if sum(entry.compress_size for entry in entries) > size:
+                raise zipfile.BadZipFile("its entries overlap")
+            yield Container(_header(archive), archive, size)
+
+
+def _file(path: StrPath | IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
     """A file to read; pipes, which may block forever, and devices are refused unopened."""
     if not isinstance(path, str | os.PathLike):
         return contextlib.nullcontext(path)
@@ -252,12 +258,37 @@ def _opened(path: StrPath | IO[bytes]) -> contextlib.AbstractContextManager[IO[b
     return open(path, "rb")
 
 
-def begins_like_ours(path: StrPath) -> bool:
-    """Whether it is a regular file that begins like ours, as far as it has been written."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
+def name_of(path: StrPath | IO[bytes]) -> str:
+    """The name of a file in messages."""
+    if isinstance(path, str | os.PathLike):
+        return os.fspath(path)
+    return str(getattr(path, "name", "The file"))
+
+
+def _is_start_of_ours(start: bytes) -> bool:
+    """Whether a file that begins so is one of this library."""
+    return start.startswith(ZIP_START) and start[NAME_START:].startswith(HEADER.encode())
+
+
+def is_model_file(path: StrPath) -> bool:
+    """Whether it is a regular file that begins like a model or a checkpoint."""
+    if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
-        return MAGIC.startswith(file.read(len(MAGIC)))
+        return _is_start_of_ours(file.read(NAME_START + len(HEADER)))
+
+
+def _what_it_is(start: bytes) -> str:
+    if not start:
+        return "the file is empty."
+    if start.startswith(OLD_START):
+        return (
+            "the file is of an older format, which is no longer read: fit the model again and save "
+            "it, or load it with the version of maxmargin that wrote it."
+        )
+    if ZIP_START.startswith(start[:4]) and len(start) < NAME_START + len(HEADER):
+        return "the file is damaged or truncated."
+    return "not a maxmargin file."
 
 
 @contextlib.contextmanager
@@ -268,101 +299,38 @@ def explained(path: StrPath | IO[bytes]) -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, MemoryError):
+    except (zipfile.BadZipFile, zlib.error, EOFError) as problem:
+        what = f"the file is damaged or truncated: {problem}."
+        raise ModelFileError(f"{name_of(path)}: {what}") from problem
+    except (MemoryError, ModelFileError):
         raise
     except (Exception, RecursionError) as problem:
+        # A seek to a place before the file is an error of the system.
+        if isinstance(problem, OSError) and problem.errno != errno.EINVAL:
+            raise
         what = str(problem) or type(problem).__name__
         if isinstance(problem, KeyError):
             what = f"{what} is missing"
         raise ModelFileError(f"{name_of(path)}: the file is inconsistent: {what}.") from problem
 
 
-def _checked_header(file: IO[bytes], path: StrPath | IO[bytes]) -> tuple[dict[str, Any], int]:
-    """The header, and where it ends; the checksum has been verified."""
-    name, size = name_of(path), _size(file)
-    file.seek(0)
-    start = file.read(PREAMBLE.size)
-    if not start:
-        raise ModelFileError(f"{name}: the file is empty.")
-    if start[: len(MAGIC)] != MAGIC[: len(start)]:
-        what = next((what for magic, what in FOREIGN.items() if start.startswith(magic)), "")
-        raise ModelFileError(f"{name}: not a maxmargin file{what and f', but {what}'}.")
-    if size < PREAMBLE.size + DIGEST:
-        raise ModelFileError(f"{name}: the file is truncated, it has only {size} bytes.")
-    _, version, length = PREAMBLE.unpack(start)
-    is_intact = _is_intact(file, size)
-    if version != VERSION:
-        hint = "it is newer than this library, or damaged"
-        if is_intact and version < VERSION:
-            hint = "it is too old to be read: fit the model again, and save it"
-        elif is_intact:
-            hint = "update maxmargin to read it"
-        raise ModelFileError(f"{name}: unknown format version {version}; {hint}.")
-    if not is_intact:
-        raise ModelFileError(f"{name}: the file is damaged or truncated: its checksum is wrong.")
-    with explained(path):
-        if PREAMBLE.size + length > size - DIGEST:
-            raise ValueError("its header is longer than the file")
-        file.seek(PREAMBLE.size)
-        header = json.loads(file.read(length).decode("ascii"), parse_constant=_refuse)
-        if not isinstance(header, dict):
-            raise ValueError("its header is not a JSON object")
-    return {**header, "format": version}, PREAMBLE.size + length
+def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
+    check_size(archive.getinfo(HEADER), LARGEST_HEADER_EXPANSION)
+    header = json.loads(archive.read(HEADER), parse_constant=_refuse)
+    if not isinstance(header, dict):
+        raise ValueError("its header is not a JSON object")
+    if (version := header["format"]) != VERSION:
+        raise ValueError(f"it is of format version {version}: update maxmargin to read it")
+    return header
 
 
-def _is_intact(file: IO[bytes], size: int) -> bool:
-    """Whether the checksum is right."""
-    file.seek(0)
-    checksum, left = hashlib.sha256(), size - DIGEST
-    while left > 0 and (chunk := file.read(min(CHUNK, left))):
-        checksum.update(chunk)
-        left -= len(chunk)
-    return left == 0 and file.read() == checksum.digest()
+def check_size(info: zipfile.ZipInfo, largest: int) -> None:
+    """Raise if an entry states more than ``largest`` times the bytes that it has."""
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{info.filename} is compressed by another method")
+    if info.file_size > largest * info.compress_size + FREE_EXPANSION:
+        raise ValueError(f"{info.filename} is smaller than it states")
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a valid JSON number")
-
-
-def _layout(entry: dict[str, Any]) -> Layout:
-    """The layout of an array by its entry in the header."""
-    dtype, shape = _dtype_of(entry["dtype"]), entry["shape"]
-    stored = _dtype_of(entry.get("stored", entry["dtype"]))
-    if stored != dtype and (stored.str, dtype.str) != (SINGLE, DOUBLE):
-        raise ValueError(f"{stored} does not stand for {dtype}")
-    axes = entry.get("axes", list(range(len(shape))))
-    if not all(type(length) is int and length >= 0 for length in shape):
-        raise ValueError(f"{shape} is not the shape of an array")
-    if sorted(axes) != list(range(len(shape))) or len(shape) > MOST_AXES:
-        raise ValueError(f"{axes} are not the axes of an array")
-    return Layout(stored, dtype, [shape[axis] for axis in axes], axes)
-
-
-def _dtype_of(name: object) -> np.dtype:
-    """A data type of numbers or bytes, or of a table of 64-bit numbers, which has no gaps."""
-    if isinstance(name, list):
-        columns = [(str(column), kind) for column, kind in name if isinstance(column, str)]
-        are_numbers = all(kind in ("<i8", "<f8") for _, kind in columns)
-        if are_numbers and len(name) == len(dict(columns)) and 0 < len(name) <= MOST_COLUMNS:
-            return np.dtype(columns, align=True)
-        raise ValueError(f"{name!r} are not the columns of a table")
-    if isinstance(name, str) and name[1:2] in PLAIN_KINDS:
-        dtype = np.dtype(name)
-        if dtype.str == name and dtype.itemsize > 0 and dtype.byteorder != ">":
-            return dtype
-    raise ValueError(f"{name!r} is not a data type of its arrays")
-
-
-def _read_array(file: IO[bytes], layout: Layout) -> np.ndarray:
-    """The array that begins here, in memory of its own that starts at a cache line."""
-    stored, dtype, shape, axes = layout
-    memory = np.empty(dtype.itemsize * layout.size + ALIGNMENT, dtype=np.uint8)
-    first = -memory.ctypes.data % ALIGNMENT
-    own = memory[first : first + dtype.itemsize * layout.size].view(dtype)
-    read = own if stored == dtype else np.empty(layout.size, stored)
-    if file.readinto(read.view(np.uint8).data) != read.nbytes:  # type: ignore[attr-defined]
-        raise ValueError("it has changed while it was read")
-    if read is not own:
-        own[:] = read
-    array = own.reshape(shape).transpose(np.argsort(axes))
-    return array.view(np.recarray) if dtype.names else array

@@ -26,12 +26,18 @@ from maxmargin.core.array_fields import (
 )
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
+from maxmargin.persistence.container import StoredArray
 
 MOST = LARGEST_COUNT
 
 Part = TypeVar("Part")
-# Arrays, CSR matrices, random generators, numbers, and names of data types.
-Leaves = dict[str, Any]
+
+
+class Leaves(dict[str, Any]):
+    """Arrays, CSR matrices, random generators, numbers, and names of data types, by their paths.
+
+    When they come from a file, arrays are `StoredArray`, which `filled` reads.
+    """
 
 
 class Misfit(ValueError):
@@ -51,7 +57,7 @@ def saved_fields(part: object) -> Iterator[tuple[str, str, Array | Saved]]:
 # ------------------------------------------------------------------------------------------ writing
 def leaves_of(part: object) -> Leaves:
     """All leaves by their paths; a shared part is written where it occurs first."""
-    found: Leaves = {}
+    found = Leaves()
     _gather(part, "", found, set())
     return found
 
@@ -79,7 +85,7 @@ def _join(path: str, name: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------ reading
-def filled(blank: Part, leaves: Leaves, path: str = "", done: object = None) -> Part:
+def filled(blank: Part, leaves: dict[str, Any], path: str = "", done: object = None) -> Part:
     """The part with these leaves, given a blank one of the same structure.
 
     Leaves that are used are removed from ``leaves``. A part of it may be ``done`` already.
@@ -88,7 +94,7 @@ def filled(blank: Part, leaves: Leaves, path: str = "", done: object = None) -> 
     return filled
 
 
-def _fill(blank: Any, leaves: Leaves, path: str, done: dict[int, Any]) -> Any:
+def _fill(blank: Any, leaves: dict[str, Any], path: str, done: dict[int, Any]) -> Any:
     if isinstance(blank, list):
         return [_fill(each, leaves, _join(path, str(k)), done) for k, each in enumerate(blank)]
     if isinstance(blank, Points):
@@ -136,7 +142,7 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
     """An array like ``blank``, or of any length if that is None."""
     if value is None and (blank is None or each.omit_zeros):
         return blank
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, StoredArray):
         raise Misfit(f"{path} is missing, or no array")
     dtype = each.dtype if blank is None else blank.dtype
     if value.dtype != dtype:
@@ -147,12 +153,13 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
     if value.shape != shape and not is_off:
         raise Misfit(f"{path} has the shape {value.shape}, not {shape}")
     if isinstance(blank, np.recarray):
-        if wrong := each.invalid_reason(value, {}):
+        table = value.read()
+        if wrong := each.invalid_reason(table, {}):
             raise Misfit(f"{path}: {wrong}")
-        return value if isinstance(value, np.recarray) else value.view(np.recarray)
+        return table
     # Compiled loops need contiguous arrays. They never see supports, whose sums depend on the
     # order in memory.
-    return value if "supports" in each.axes else np.ascontiguousarray(value)
+    return value.read() if "supports" in each.axes else np.ascontiguousarray(value.read())
 
 
 def dtype_named(name: object, path: str) -> np.dtype:
@@ -164,9 +171,11 @@ def dtype_named(name: object, path: str) -> np.dtype:
     raise Misfit(f"{path}: kernel values cannot be of {name!r}")
 
 
-def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points:
+def points_from(leaves: dict[str, Any], path: str, width: int, kernel: Kernel) -> Points:
     """Rows of a kernel model, checked."""
     X: Any = leaves.pop(f"{path}.X", None)
+    if isinstance(X, StoredArray) and X.shape[1:] in ((), (width,)):
+        X = X.read()
     if not _are_rows(X, width, kernel):
         raise Misfit(f"{path}.X does not fit to {width} features")
     points, size = Points(X), X.shape[0]
