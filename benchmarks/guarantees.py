@@ -15,7 +15,7 @@ from scipy import sparse
 
 from benchmarks.arena.datasets import DataSet, load
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
-from maxmargin import AutoMargin, Perceptron
+from maxmargin import AutoMargin, ConformalClassifier, Perceptron
 from maxmargin.datasets import make_switching
 from maxmargin.evaluate import Drift, DriftAlarm, progressive
 
@@ -77,7 +77,7 @@ def compare_sets(
     for seed in range(ORDERS[name]):
         part = data.shuffled(seed).first(scale.rows(data.y.size))
         X, y, half = part.X, part.y, part.y.size // 2
-        ours = progressive(AutoMargin(coverage=COVERAGE), X, y)
+        ours = progressive(ConformalClassifier(AutoMargin(), COVERAGE), X, y)
         sums = np.cumsum(np.append(0, ours.covered))
         size = min(WINDOW, y.size)
         windows.append((sums[size:] - sums[:-size]) / size)
@@ -245,7 +245,8 @@ def delay(alarms: list[int]) -> float:
 def costs(name: str, data: DataSet) -> list[Contender]:
     def passing(coverage: float | None, on_drift: str | None) -> Callable[[], float]:
         def once() -> object:
-            return progressive(AutoMargin(coverage=coverage), data.X, data.y, on_drift=on_drift)
+            clf = AutoMargin() if coverage is None else ConformalClassifier(AutoMargin(), coverage)
+            return progressive(clf, data.X, data.y, on_drift=on_drift)
 
         return lambda: seconds(once) / data.y.size
 

@@ -7,7 +7,6 @@ from types import ModuleType
 from benchmarks import (
     budgets,
     cache,
-    calibration,
     cold_start,
     dense_pass,
     electricity,
@@ -56,7 +55,7 @@ THEMES: dict[str, tuple[ModuleType, ...]] = {
         schedule,
     ),
     "Kernels and budgets": (usps, mnist, cache, k_best, noca, budgets, endless),
-    "Moving targets and probabilities": (moving, electricity, votes, calibration, guarantees),
+    "Moving targets and probabilities": (moving, electricity, votes, guarantees),
     "Start-up and memory": (cold_start, memory),
 }
 BENCHMARKS = {module.NAME: module for modules in THEMES.values() for module in modules}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from maxmargin import PassiveAggressive
+from maxmargin import ConformalClassifier, PassiveAggressive
 from maxmargin.certificates.coverage_bounds import coverage_bound, window_bound
 from maxmargin.evaluate import DriftAlarm, Progress, progressive
 from maxmargin.evaluate.batching import Rows
@@ -28,13 +28,13 @@ def stream() -> tuple[np.ndarray, np.ndarray]:
     return X, target + random.logistic(size=ROWS) > 0.0
 
 
-def learner(**parameters: Any) -> PassiveAggressive:
-    return PassiveAggressive(C=0.01, **parameters)
+def learner() -> PassiveAggressive:
+    return PassiveAggressive(C=0.01)
 
 
 def moving_coverage() -> Figure:
     """The share of labels in their sets so far and in windows, with what is proved about both."""
-    progress: Progress = progressive(learner(coverage=TARGET), *stream())
+    progress: Progress = progressive(ConformalClassifier(learner(), coverage=TARGET), *stream())
     assert progress.covered is not None
     counts = np.concatenate([[0], np.cumsum(progress.covered)])
     figure = Figure(figsize=(7.2, 5.0), layout="constrained")

@@ -2,9 +2,9 @@
 Probabilities from a stream
 ===========================
 
-A margin is not a probability. With ``calibration="online"``, a learner also learns the map from
-scores to probabilities, from the score that each row had before it was learned. No rows are held
-out. The plots compare the probabilities with the true ones, which are known here.
+A margin is not a probability. `AutoMargin` learns probabilities from the score that each row had
+before it was learned, so no rows are held out. The plots compare them with the true ones, which are
+known here, and with a sigmoid of the score of another learner.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.calibration import CalibrationDisplay
 from sklearn.metrics import brier_score_loss
 
-from maxmargin import Perceptron
+from maxmargin import AutoMargin, Perceptron
 
 # %%
 # Labels that are drawn by known chances.
@@ -24,21 +24,22 @@ truth = expit(1.7 * X[:, 0] + 0.8 * X[:, 1] - 0.5)
 y = random.uniform(size=len(X)) < truth
 learned, new = slice(0, 8_000), slice(8_000, None)
 
-clf = Perceptron(average=True, calibration="online")
-clf.partial_fit(X[learned], y[learned], classes=[False, True])
+clf = AutoMargin().partial_fit(X[learned], y[learned], classes=[False, True])
 probabilities = clf.predict_proba(X[new])[:, 1]
 error = np.abs(probabilities - truth[new]).mean()
 print(f"mean distance from the true probability: {error:.3f}")
 
 # %%
-# Left, what was predicted against how often it happened, on new rows. The score itself, put through
-# a plain sigmoid, is far too sure. Right, each predicted probability against the true one.
+# Left, what was predicted against how often it happened, on new rows. The score of a
+# `Perceptron`, put through a plain sigmoid, is far too sure. Right, each predicted probability
+# against the true one.
 
-plain = expit(clf.decision_function(X[new]))
+plain = Perceptron(average=True).partial_fit(X[learned], y[learned], classes=[False, True])
+plain = expit(plain.decision_function(X[new]))
 fig, (left, right) = plt.subplots(1, 2, figsize=(8.5, 4.2), layout="constrained")
 scores = {}
 for values, name, color in (
-    (probabilities, 'calibration="online"', "tab:green"),
+    (probabilities, "AutoMargin", "tab:green"),
     (plain, "sigmoid of the score", "tab:gray"),
 ):
     scores[name] = brier_score_loss(y[new], values)
@@ -55,10 +56,10 @@ right.set(xlabel="true probability", ylabel="predicted probability", aspect="equ
 plt.show()
 
 # %%
-# How soon is it good? The map is learned along with the weights.
+# How soon is it good?
 
 counts = np.unique(np.geomspace(20, 8_000, 25).astype(int))
-online = Perceptron(average=True, calibration="online")
+online = AutoMargin()
 distances, seen = [], 0
 for count in counts:
     online.partial_fit(X[seen:count], y[seen:count], classes=[False, True])

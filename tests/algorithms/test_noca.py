@@ -719,7 +719,6 @@ def test_bad_rows_to_predict(fitted, bad, message):
         ("shuffle", "yes"),
         ("random_state", "a"),
         ("verbose", -1),
-        ("coverage", 1.0),
     ],
 )
 def test_bad_parameters(fitted, name, value):
@@ -794,7 +793,7 @@ def test_parameters_and_their_defaults_are_described():
 
 
 def test_attributes_are_described():
-    learner = NOCA(random_state=0, coverage=0.9).fit([[0.0], [1.0]], [0, 1])
+    learner = NOCA(random_state=0).fit([[0.0], [1.0]], [0, 1])
     fitted = {name for name in dir(learner) if re.fullmatch(r"[a-z]\w*[a-z]_", name)}
     fitted = {name for name in fitted if hasattr(learner, name)}
     heads = re.findall(r"^(\w[\w, ]*)(?: :.*)?$", sections(NOCA)["Attributes"], re.MULTILINE)

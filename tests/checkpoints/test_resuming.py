@@ -30,6 +30,7 @@ from maxmargin import (
     NOCA,
     PUMMA,
     AutoMargin,
+    ConformalClassifier,
     Forgetron,
     Perceptron,
     RandomBudgetPerceptron,
@@ -81,7 +82,7 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
 @pytest.mark.parametrize("learner", [AutoMargin(), AMIRA(), NOCA()], ids=label)
 def test_prediction_sets_go_on_to_the_bit(learner, data, tmp_path):
     """In the only pass that they allow."""
-    learner = clone(learner).set_params(coverage=0.8)
+    learner = ConformalClassifier(learner, coverage=0.8)
     whole = clone(learner).fit_stream(opened(data))
     assert whole.coverage_.rows == ROWS
     for after in (1, len(list(opened(data).blocks())) - 1):

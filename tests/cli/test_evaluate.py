@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
 
-from maxmargin import NOCA, NORMA, PassiveAggressive, Perceptron, load, save, streams
+from maxmargin import (
+    NOCA,
+    NORMA,
+    ConformalClassifier,
+    PassiveAggressive,
+    Perceptron,
+    load,
+    save,
+    streams,
+)
 from maxmargin.evaluate import progressive
 
 TWO = ("-a", "norma", "-a", "perceptron")
@@ -30,9 +39,9 @@ def test_report(report, folder, rows):
 
 def test_prediction_sets(command, report, folder, rows):
     X, y = rows
-    learner = "-a", "passiveaggressive", "--set", "coverage=0.6"
+    learner = "-a", "passiveaggressive", "--coverage", "0.6"
     said = report("evaluate", folder / "rows.svm", *learner)["learners"][0]["prediction_sets"]
-    expected = progressive(PassiveAggressive(coverage=0.6), X, y)
+    expected = progressive(ConformalClassifier(PassiveAggressive(), coverage=0.6), X, y)
     assert said["coverage"] == expected.covered.mean()
     assert said["mean_size"] == expected.set_sizes.mean()
     assert said["answered"] == expected.answered

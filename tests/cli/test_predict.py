@@ -43,7 +43,7 @@ def test_one_object_per_line(command, folder, model, rows, scores):
 def test_prediction_sets(command, folder, rows, tmp_path, model):
     X, _ = rows
     path, data = tmp_path / "sets.mm", folder / "rows.svm"
-    learner = "-a", "passiveaggressive", "--set", "coverage=0.6"
+    learner = "-a", "passiveaggressive", "--coverage", "0.6"
     assert command("fit", data, *learner, "--model", path)[0] == 0
     clf = load(path)
     expected = [clf.classes_[inside].tolist() for inside in clf.predict_set(sparse.csr_matrix(X))]
@@ -55,7 +55,7 @@ def test_prediction_sets(command, folder, rows, tmp_path, model):
     assert last == [",".join(map(str, each)) for each in expected]
     code, _, complaint = command("predict", model, data, "--sets")
     assert code == 2
-    assert "maxmargin fit --set coverage=0.9" in complaint
+    assert "maxmargin fit --coverage 0.9" in complaint
 
 
 def test_text_of_several_classes():

@@ -151,7 +151,7 @@ def test_largest_norm_as_intercept_scaling_needs_all_rows():
         (Pegasos, "alpha", "use lambda_"),
         (NORMA, "alpha", "use decay"),
         (NORMA, "eta0", "called rate"),
-        (Relaxation, "probability", "use calibration='online'"),
+        (MaxMargin, "probability", "use calibration='loo'"),
     ],
 )
 def test_a_keyword_with_a_counterpart_is_explained(Learner, keyword, hint):

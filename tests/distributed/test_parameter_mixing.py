@@ -169,7 +169,6 @@ def test_balanced_classes_count_the_same():
         (PUMMA(), 1, "pair of rows"),
         (Perceptron(kernel="rbf", gamma=1.0), 1, "weights are not those of features"),
         (Perceptron(soft_margin=1.0), 2, "rounds=1"),
-        (Perceptron(calibration="online"), 1, "calibration"),
         (Perceptron(warm_start=True), 1, "warm_start"),
         (Perceptron(intercept_scaling="max"), 1, "intercept_scaling"),
         (FixedShare(), 1, "several learners"),

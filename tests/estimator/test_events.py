@@ -98,10 +98,9 @@ def test_any_chunking_gives_the_same_scores_by_averages(learner):
 
 
 @pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("calibration", [None, "online"])
-def test_progressive_evaluation_makes_no_calls_for_rows(average, calibration):
+def test_progressive_evaluation_makes_no_calls_for_rows(average):
     X, y = rows_of(2, n=3000)
-    clf = Perceptron(average=average, calibration=calibration)
+    clf = Perceptron(average=average)
     progressive(clone(clf), X, y)  # which compiles
     few, many = (
         calls_in(lambda n=n: progressive(clone(clf), X[:n], y[:n], step=5000)) for n in (300, 3000)

@@ -8,7 +8,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 
-from maxmargin.training.calibration import fitted_maps, log_odds, sigmoid_for
+from maxmargin.training.platt import fitted_sigmoids, sigmoid_for
 
 
 def drawn(seed, n=300):
@@ -52,8 +52,8 @@ def test_it_is_the_map_of_scikit_learn():
     scores, positive, weights = drawn(3)
     frozen = Scored(DummyClassifier().fit(scores[:, None], positive))
     theirs = CalibratedClassifierCV(frozen).fit(scores[:, None], positive, sample_weight=weights)
-    maps = fitted_maps(scores[None], positive[None], weights)
-    ours = expit(log_odds(maps, slice(None), scores[:, None]))[:, 0]
+    sigmoids = fitted_sigmoids(scores[None], positive[None], weights)
+    ours = expit(sigmoids.log_odds(scores[:, None]))[:, 0]
     np.testing.assert_allclose(ours, theirs.predict_proba(scores[:, None])[:, 1], atol=1e-4)
 
 
@@ -68,8 +68,8 @@ def test_scores_that_are_the_wrong_way_round_say_nothing():
 @pytest.mark.parametrize("size", [0.0, 1e-200, 1e90])
 def test_scores_of_any_size(size):
     scores = size * np.array([-2.0, -1.0, 1.0, 2.0])
-    maps = fitted_maps(scores[None], np.array([[False, False, True, True]]), np.ones(4))
-    chances = expit(log_odds(maps, slice(None), scores[:, None]))[:, 0]
+    sigmoids = fitted_sigmoids(scores[None], np.array([[False, False, True, True]]), np.ones(4))
+    chances = expit(sigmoids.log_odds(scores[:, None]))[:, 0]
     assert np.isfinite(chances).all()
     np.testing.assert_allclose(chances + chances[::-1], 1.0, atol=1e-6)
     if size > 0.0:  # rows that are all right: no further than Platt's targets, 1/4 and 3/4

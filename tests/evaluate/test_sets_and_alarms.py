@@ -9,7 +9,7 @@ from campaigns.false_alarms import exchangeable, has_alarm, sea
 from persistence.states import known_to
 from scipy import sparse
 
-from maxmargin import PassiveAggressive
+from maxmargin import ConformalClassifier, PassiveAggressive
 from maxmargin.evaluate import AbstentionDisplay, Drift, DriftAlarm, progressive
 from maxmargin.evaluate.batching import rows_of
 from maxmargin.evaluate.drift_alarm import BETS, odds_at
@@ -24,8 +24,8 @@ def learner(**parameters):
 @pytest.mark.parametrize("delay", [0, 3])
 def test_sets_are_those_before_the_label(delay):
     X, y = exchangeable(np.random.default_rng(0), 300)
-    found = progressive(learner(coverage=0.8), X, y, delay=delay, step=50)
-    clf, covered, sizes = learner(coverage=0.8), [], []
+    found = progressive(ConformalClassifier(learner(), coverage=0.8), X, y, delay=delay, step=50)
+    clf, covered, sizes = ConformalClassifier(learner(), coverage=0.8), [], []
     for i in range(300):
         late = max(1, delay)
         if i >= late and delay:
@@ -50,8 +50,8 @@ def test_rows_as_dicts_have_the_same_sets():
         ({f"x{j}": v for j, v in enumerate(row)}, label)
         for row, label in zip(X, y.tolist(), strict=True)
     ]
-    one = progressive(learner(coverage=0.8), dicts, classes=[False, True])
-    many = progressive(learner(coverage=0.8), X, y)
+    one = progressive(ConformalClassifier(learner(), coverage=0.8), dicts, classes=[False, True])
+    many = progressive(ConformalClassifier(learner(), coverage=0.8), X, y)
     np.testing.assert_array_equal(one.covered, many.covered)
     np.testing.assert_array_equal(one.set_sizes, many.set_sizes)
 
@@ -59,7 +59,7 @@ def test_rows_as_dicts_have_the_same_sets():
 def test_without_sets():
     found = progressive(learner(), [[1.0], [-1.0]], [1, 0])
     assert found.covered is None
-    with pytest.raises(AttributeError, match=r"had no prediction sets: set coverage=0\.9"):
+    with pytest.raises(AttributeError, match=r"had no prediction sets: use ConformalClassifier"):
         _ = found.answered
 
 

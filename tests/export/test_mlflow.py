@@ -6,7 +6,7 @@ from persistence.states import X, known_to, two
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import Forgetron, Perceptron
+from maxmargin import Forgetron, MaxMargin
 from maxmargin.persistence import TRUSTED_TYPES
 
 pytest.importorskip("skops.io")
@@ -25,7 +25,7 @@ def tracking(tmp_path, monkeypatch):
 
 
 def test_models_are_logged_and_loaded(tracking):
-    alone = Perceptron(calibration="online", max_iter=1, random_state=0).fit(X, two)
+    alone = MaxMargin(calibration="loo").fit(X, two)
     piped = make_pipeline(StandardScaler(), Forgetron(gamma=0.5, random_state=0)).fit(X, two)
     for clf, learner in ((alone, alone), (piped, piped[-1])):
         with tracking.start_run():

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from maxmargin import (
     AMIRA,
     NOCA,
+    AutoMargin,
     FixedShare,
     Forgetron,
     MaxMargin,
@@ -144,20 +145,19 @@ def test_columns_that_dicts_brought():
 
 # -------------------------------------------------------------------------------- probabilities
 @both_types
-@pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("labels", [two, three], ids=["two", "three"])
-def test_probabilities(labels, average, dtype):
-    clf = Perceptron(calibration="online", max_iter=1, average=average, random_state=0)
+def test_probabilities(labels, dtype):
+    clf = MaxMargin(calibration="loo")
     assert "probabilities" in check(clf.fit(ROWS, labels), np.vstack([NEW, 1e3 * NEW]), dtype)
 
 
 def test_probabilities_of_several_labels():
     labels = (np.column_stack([ROWS, -ROWS[:, :1]]) > 0.2).astype(int)
-    check(Perceptron(calibration="online", max_iter=1, random_state=0).fit(ROWS, labels), NEW)
+    check(MaxMargin(calibration="loo").fit(ROWS, labels), NEW)
 
 
 def test_probabilities_that_are_not_known_yet():
-    clf = Perceptron(max_iter=1, random_state=0).fit(ROWS, two).set_params(calibration="online")
+    clf = MaxMargin().fit(ROWS, two).set_params(calibration="loo")
     with pytest.raises(NotFittedError, match="no probabilities yet"):
         to_onnx(clf)
 
@@ -221,11 +221,11 @@ def columns_of(table, dtype="float64"):
     "learner",
     [
         PassiveAggressive(C=0.1),
-        Perceptron(calibration="online"),
+        AutoMargin(),
         PassiveAggressive(kernel="rbf", gamma=0.5),
         NOCA(),
     ],
-    ids=["linear", "calibrated", "kernel", "densities"],
+    ids=["linear", "mixture", "kernel", "densities"],
 )
 def test_recipes(learner, table, dtype):
     clf = learned(learner, table)

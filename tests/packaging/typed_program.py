@@ -4,7 +4,17 @@ import numpy as np
 from typing_extensions import assert_type
 
 import maxmargin
-from maxmargin import AMIRA, NOCA, NORMA, PUMMA, Certificate, FixedShare, MaxMargin, Perceptron
+from maxmargin import (
+    AMIRA,
+    NOCA,
+    NORMA,
+    PUMMA,
+    AutoMargin,
+    Certificate,
+    FixedShare,
+    MaxMargin,
+    Perceptron,
+)
 from maxmargin.datasets import make_separable
 from maxmargin.evaluate import (
     MarginDisplay,
@@ -45,10 +55,10 @@ assert_type(learner, AMIRA)
 assert_type(learner.without_recipe(), AMIRA)
 assert_type(learner.partial_fit(X, y, classes=[-1, 1], grow=True), AMIRA)
 assert_type(Recipe().fit([{"age": 20.0}]), Recipe)
-online = Perceptron(calibration="online").learn_one({"height": 2.0}, "tall", grow=True)
+online = Perceptron().learn_one({"height": 2.0}, "tall", grow=True)
 assert_type(online, Perceptron)
 label = online.predict_one({"height": 1.9})
-assert_type(online.predict_proba(X), np.ndarray)
+assert_type(AutoMargin().predict_proba(X), np.ndarray)
 assert_type(NORMA.tuned(radius=1.0, norm=1.0, margin=1.0, trials=1000), NORMA)
 
 # Progressive evaluation.

@@ -10,7 +10,7 @@ from persistence.states import every_estimator, fitted, known_to, made, states, 
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import PUMMA, Forgetron, Perceptron
+from maxmargin import PUMMA, ConformalClassifier, Forgetron, Perceptron
 from maxmargin.persistence import TRUSTED_TYPES
 from maxmargin.streams import Recipe
 
@@ -62,9 +62,9 @@ def test_skops_needs_to_trust_our_own_classes_only(make):
     [
         Forgetron(kernel="linear"),
         PUMMA(p=3.0, fit_intercept=False),
-        Perceptron(calibration="online"),
+        ConformalClassifier(Perceptron()),
     ],
-    ids=["linear kernel", "planes", "probabilities"],
+    ids=["linear kernel", "planes", "prediction sets"],
 )
 def test_trusted_types_are_those_of_other_parts_too(clf):
     streamed(clf)

@@ -19,9 +19,9 @@ from maxmargin.experts.mixture import ExpertMixture
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.spec import ModelSpec
-from maxmargin.training.calibration import Sigmoids
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
+from maxmargin.training.platt import Sigmoids
 from maxmargin.training.state import State
 
 
@@ -91,9 +91,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         raised to the power s.
     verbose : int, default=0
         Show a progress bar during `fit` on a terminal.
-    coverage : float, default=None
-        Enables `predict_set`: prediction sets that contain the label of this fraction of the rows;
-        see `docs/guarantees.md`.
 
     Attributes
     ----------
@@ -117,9 +114,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         Always False.
     n_features_in_, feature_names_in_
         As in scikit-learn.
-    coverage_ : Coverage
-        With `coverage`: the target, the fraction covered so far, and a proved bound on the
-        difference.
     columns_ : dict
         The columns of features named in dicts (see `learn_one`).
 
@@ -188,7 +182,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
             "warm_start",
             "class_weight",
             "verbose",
-            "coverage",
         )
     } | {
         "kernel": [StrOptions(set(MIXTURES))],
@@ -230,7 +223,7 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
 
     def _sigmoids(self, state: State) -> Sigmoids:
         problems = np.ones(state.model.problems())[shown(state)]
-        return Sigmoids(0.0 * problems, problems, 0.0 * problems, problems)
+        return Sigmoids(0.0 * problems, problems, problems)
 
     # ----------------------------------------------------------------------------- what was learned
     def _model(self) -> ExpertModel:

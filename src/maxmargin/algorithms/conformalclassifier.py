@@ -26,7 +26,7 @@ from maxmargin.estimator.serialization import checked_held_out, checked_sets
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
 from maxmargin.streams import Option, OptionError
-from maxmargin.training.conformal import SETS, ConformalTrainer, tracker_in
+from maxmargin.training.conformal import HELD_OUT, SETS, ConformalTrainer, tracker_in
 from maxmargin.training.learning import score_then_learn
 from maxmargin.training.options import Batch
 from maxmargin.training.prediction_sets import (
@@ -35,6 +35,7 @@ from maxmargin.training.prediction_sets import (
     cover,
     coverage_of,
     loss_rate,
+    new_tracker,
     prediction_sets,
     tracker_for,
 )
@@ -50,8 +51,6 @@ from maxmargin.training.split_conformal import (
 from maxmargin.training.state import State
 from maxmargin.training.types import Columns, Tree
 
-# The key of the sorted scores of held-out rows in `State.more`.
-HELD_OUT = "held_out"
 ONLY_ROW = np.zeros(1, dtype=np.int32)
 
 
@@ -189,6 +188,16 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         self._fitted()
         return self._held()
 
+    def learner(self) -> Any:
+        """The learner, whether it has learned or not."""
+        return self._held()
+
+    def first_set(self, classes: int) -> np.ndarray:
+        """The prediction set of any row before the first is learned from, for so many classes."""
+        is_odds = isinstance(self._held(), NOCA | AutoMargin)
+        zeros = np.zeros((1, 1 if classes == 2 else classes))
+        return prediction_sets(new_tracker(float(self.coverage)), zeros, is_odds, classes)[0]
+
     @property
     def estimator_(self) -> Any:
         return self._known()
@@ -250,7 +259,8 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         """
         self.check_parameters()
         inner, rows = clone(self._held()), _num_samples(X)
-        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] > 1:
             raise ValueError("ConformalClassifier needs rows with one label each.")
         weights = check_weights(sample_weight, rows).copy()
         chosen = held_out_rows(weights, float(self.held_out))
@@ -262,7 +272,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
             )
         inner.fit(X, y, sample_weight=weights)
         outputs = _columns(inner.decision_function(_rows_of(X, chosen)))
-        state, labels = inner._fitted(), np.asarray(y).reshape(-1)[chosen]
+        state, labels = inner._fitted(), y.reshape(-1)[chosen]
         scores = label_scores(outputs, labels, state.classes)
         more = {k: v for k, v in state.more.items() if k != SETS}
         self._state = state._replace(more={**more, HELD_OUT: scores})
@@ -338,7 +348,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         for part in parts:
             state, scores, updates = score_then_learn(trainer, state, part)
         assert state is not None
-        self._state = state._replace(more={k: v for k, v in state.more.items() if k != HELD_OUT})
+        self._state = state
         return scores, updates
 
     @if_taking_rows

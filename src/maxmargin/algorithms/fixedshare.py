@@ -396,8 +396,6 @@ def check_experts(learners: Sequence[Any], base: type) -> None:
         cannot = {
             "it has no partial_fit": not hasattr(learner, "partial_fit"),
             "it is a vote itself": hasattr(learner, "learners"),
-            "its probabilities would not be used": learner.calibration is not None,  # type: ignore[attr-defined]
-            "its prediction sets would not be used": learner.coverage is not None,  # type: ignore[attr-defined]
             "its class_weight would be ignored: set that of FixedShare": learner.class_weight  # type: ignore[attr-defined]
             is not None,
             "it predicts by averaged weights": getattr(learner, "average", False),

@@ -38,24 +38,18 @@ from maxmargin.solvers.regularization_path import (
     usual_lambdas,
 )
 from maxmargin.training import inputs
-from maxmargin.training.calibration import fitted_maps
 from maxmargin.training.fit_warnings import warn_of
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
+from maxmargin.training.platt import fitted_sigmoids
 from maxmargin.training.protocol import Fitted, Learned
 from maxmargin.training.sample_weights import (
     check_any,
     check_weights,
     unused_class_weight,
     weights_of_classes,
-)
-from maxmargin.training.split_conformal import (
-    class_scores,
-    held_out_rows,
-    label_scores,
-    threshold,
 )
 from maxmargin.training.state import State
 from maxmargin.training.types import Features
@@ -102,11 +96,6 @@ class MaxMargin(Predicting):
         "loo" enables `predict_proba`: Platt's sigmoid of the score, fitted to leave-one-out scores,
         so that no row is held out. Needs the squared hinge loss and ``soft_margin > 0``; see
         `docs/probabilities.md`.
-    held_out : float or "loo", default=None
-        The scores behind prediction sets (`predict_set`). With a fraction, such as 0.1, `fit` holds
-        out that fraction of the rows, in a fixed random order. "loo" uses leave-one-out scores of
-        all rows: no row is held out, but the coverage is only approximate. It has the same
-        requirements as `calibration`.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
@@ -191,7 +180,6 @@ class MaxMargin(Predicting):
     class_weight: Any = None
     verbose: int = 0
     calibration: str | None = None
-    held_out: float | str | None = None
     kernel: Any = "linear"
     gamma: float | str = "scale"
     degree: int = 3
@@ -215,7 +203,6 @@ class MaxMargin(Predicting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
         "calibration": [StrOptions({"loo"}), None],
-        "held_out": [Interval(Real, 0.0, 1.0, closed="neither"), StrOptions({"loo"}), None],
         **{
             name: SHARED_CONSTRAINTS[name]
             for name in ("kernel", "gamma", "degree", "coef0", "cache_size", "device")
@@ -240,17 +227,7 @@ class MaxMargin(Predicting):
         self
         """
         self.check_can_fit()
-        held_out = None
-        if self.held_out is not None and np.ndim(y) == 2:
-            raise ValueError("held_out needs rows with one label each: use held_out=None.")
-        if self.held_out not in (None, "loo"):
-            held_out, sample_weight = self._rows_held_out(X, y, sample_weight)
         state, warning = self.__trainer__().fit(None, X, y, sample_weight)
-        if held_out is not None:
-            rows = X.iloc[held_out] if hasattr(X, "iloc") else _indexable(X)[held_out]  # type: ignore[union-attr]
-            outputs = self.__trainer__().outputs(state, rows)
-            scores = label_scores(outputs, np.asarray(y)[held_out], state.classes)
-            state = state._replace(held_out=scores)
         self._state = state
         warn_of(warning)
         return self
@@ -296,65 +273,10 @@ class MaxMargin(Predicting):
         self._check_can_leave_out("path", "set these parameters")
         return self._new_trainer().path(X, y, sample_weight, lambdas, return_weights)
 
-    def _rows_held_out(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of rows that `fit` leaves out, and weights in which they count 0."""
-        rows = X.shape[0] if hasattr(X, "shape") else len(X)  # type: ignore[arg-type]
-        weights = check_weights(sample_weight, rows).copy()
-        chosen = held_out_rows(weights, float(self.held_out))  # type: ignore[arg-type]
-        weights[chosen] = 0.0
-        if chosen.size and not weights.any():
-            raise ValueError(
-                f"held_out={self.held_out} leaves no rows to learn from: choose a smaller share."
-            )
-        labels = np.asarray(y)
-        if (lost := np.setdiff1d(labels[chosen], labels[weights > 0.0])).size:
-            raise ValueError(
-                f"held_out={self.held_out} leaves no rows of the classes {inputs.listed(lost)} to "
-                "learn from: pass more rows of them, or use held_out='loo'."
-            )
-        return chosen, weights
-
-    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> np.ndarray:
-        """The classes in the prediction set of each row, from the held-out rows.
-
-        If these and the new row are exchangeable, its label is in the set with a probability of at
-        least ``coverage``, whatever their distribution. With ``held_out="loo"`` that is only
-        approximately so, and not proved. See `docs/guarantees.md`.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        coverage : float, default=0.9
-
-        Returns
-        -------
-        ndarray of bool, of shape (n_samples, n_classes)
-            In the order of `classes_`. Sets may have several classes, or none.
-
-        Examples
-        --------
-        >>> from maxmargin import MaxMargin
-        >>> X = [[x / 100.0] for x in range(-100, 100)]
-        >>> clf = MaxMargin(held_out=0.2).fit(X, [x > 0.1 for (x,) in X])
-        >>> clf.predict_set([[-0.9], [0.9]]).tolist()
-        [[True, False], [False, True]]
-        """
-        if not (isinstance(coverage, Real) and 0.0 < coverage < 1.0):
-            raise ValueError(f"coverage must be a number between 0 and 1, got {coverage!r}.")
-        state, outputs = self._scored(X)
-        if state.held_out is None:
-            raise ValueError(
-                "This MaxMargin was fitted to all rows, and has none to make prediction sets by: "
-                "set held_out, to a share such as 0.1 or to 'loo', before fit."
-            )
-        return class_scores(outputs) <= threshold(state.held_out, coverage)
-
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
             self.loss,
-            self.held_out == "loo",
+            self.calibration is not None,
             ModelSpec(
                 fit_intercept=self.fit_intercept,
                 soft_margin=0.0 if self.soft_margin == "auto" else float(self.soft_margin),
@@ -377,7 +299,6 @@ class MaxMargin(Predicting):
                 tol=self.tol,
                 class_weight=self.class_weight,
                 verbose=self.verbose,
-                calibration=self.calibration,
                 several_in_kernels=True,
                 incremental=False,
             ),
@@ -397,8 +318,6 @@ class MaxMargin(Predicting):
             self._check_can_leave_out(
                 "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
             )
-        if self.held_out == "loo":
-            self._check_can_leave_out("held_out='loo'", "use a share, such as held_out=0.1")
         if self.kernel != "linear":
             check_device(self._new_trainer().spec, None)
 
@@ -527,9 +446,9 @@ class ExactTrainer:
 
     can_grow = False
 
-    def __init__(self, loss: str, scores_left_out: bool, spec: ModelSpec, options: Options) -> None:
+    def __init__(self, loss: str, calibrated: bool, spec: ModelSpec, options: Options) -> None:
         self.loss, self.spec, self.options = loss, spec, options
-        self.scores_left_out = scores_left_out
+        self.calibrated = calibrated
 
     def fit(
         self,
@@ -555,15 +474,11 @@ class ExactTrainer:
                 fitted = self.concluded(
                     found, problem.classes, problem.features, problem.radius, problem.multilabel
                 )
-            maps = held_out = None
-            if options.calibration is not None or self.scores_left_out:
+            sigmoids = None
+            if self.calibrated:
                 left_out, rows = _left_out(posed, found, advance)
-                if options.calibration is not None:
-                    maps = fitted_maps(*left_out, problem.given[rows])
-                if self.scores_left_out:
-                    labels = problem.classes[problem.codes[rows]]
-                    held_out = label_scores(left_out[0].T, labels, problem.classes)
-        state = fitted.state._replace(calibration=maps, held_out=held_out, more=more)
+                sigmoids = fitted_sigmoids(*left_out, problem.given[rows])
+        state = fitted.state._replace(calibration=sigmoids, more=more)
         return fitted._replace(state=state)
 
     def path(
@@ -745,13 +660,6 @@ class ExactTrainer:
             f"MaxMargin certifies {certificate.ratio:.6g} {what} after {steps}; "
             f"tol={tol} asks for 1 - {tol}. {advice}"
         )
-
-
-def _indexable(X: Any) -> Any:
-    """Rows that can be chosen by their numbers."""
-    if sparse.issparse(X):
-        return X.tocsr()
-    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def signs_of(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import typer
 
 from maxmargin.cli import class_weights, data, learner_options
 from maxmargin.cli.errors import check_writable, misuse, one_line_errors, require
-from maxmargin.cli.fit import Classes, ClassWeight, Json
+from maxmargin.cli.fit import Classes, ClassWeight, Coverage, Json
 from maxmargin.cli.output import (
     MOST_LINES,
     duration,
@@ -71,6 +71,7 @@ def evaluate(
     delay: Annotated[int, typer.Option(min=0, help="Delay of labels, in rows.")] = 0,
     classes: Classes = None,
     class_weight: ClassWeight = None,
+    coverage: Coverage = None,
     as_json: Json = False,
     *,
     reading: data.Reading,
@@ -95,6 +96,7 @@ def evaluate(
         if given_weights is not None:
             class_weights.give(contestants, class_weights.of_classes(given_weights, source, labels))
         step = max(1, (source.survey().rows or CHECKPOINTS * RECENT) // CHECKPOINTS)
+        contestants = [learner_options.covering(each, coverage) for each in contestants]
         from maxmargin.evaluate import progressive
         from maxmargin.evaluate.batching import labelled
 

@@ -54,6 +54,14 @@ ClassWeight = Annotated[
     ),
 ]
 
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Make prediction sets that have the label of this share of the rows, such as 0.9.",
+    ),
+]
+
 
 @data.with_reading
 def fit(
@@ -73,6 +81,7 @@ def fit(
     test: Annotated[str | None, typer.Option(help="Test data.")] = None,
     classes: Classes = None,
     class_weight: ClassWeight = None,
+    coverage: Coverage = None,
     as_json: Json = False,
     *,
     reading: data.Reading,
@@ -103,6 +112,7 @@ def fit(
         labels = data.classes_of(classes)
         if given_weights is not None:
             class_weights.give([learner], class_weights.of_classes(given_weights, source, labels))
+        learner = learner_options.covering(learner, coverage)
         began = time.perf_counter()
         try:
             learner.fit_stream(
@@ -145,8 +155,9 @@ def continued(
 
 
 def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, Any]:
+    found = getattr(learner, "estimator_", learner)
     report: dict[str, Any] = {
-        "algorithm": type(learner).__name__,
+        "algorithm": type(found).__name__,
         "data": source.name,
         "rows": source.rows or None,  # nothing was left to read
         "skipped": source.skipped,
@@ -155,16 +166,16 @@ def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, An
         "features": features_of(learner),
         "classes": learner.classes_.tolist(),
         "passes": int(learner.n_iter_),
-        "converged": bool(getattr(learner, "converged_", False)),
+        "converged": bool(getattr(found, "converged_", False)),
         "mistakes": int(learner.n_mistakes_),
-        "updates": getattr(learner, "n_updates_", None),
+        "updates": getattr(found, "n_updates_", None),
         "seconds": round(seconds, 3),
         "rows_per_second": round(source.rows_read / seconds),
     }
-    certificate = getattr(learner, "certificate_", None)
+    certificate = getattr(found, "certificate_", None)
     if certificate is not None and certificate.margin == certificate.margin:
         report["margin"], report["certified"] = certificate.margin, certificate.ratio
-    if getattr(learner, "coverage", None) is not None:
+    if hasattr(learner, "coverage_"):
         report["coverage"] = asdict(learner.coverage_)
     return report
 

@@ -95,6 +95,15 @@ def _validated(learner: BaseEstimator) -> Any:
     return learner
 
 
+def covering(learner: Any, coverage: float | None) -> Any:
+    """The learner, with prediction sets if a coverage is asked for."""
+    if coverage is None:
+        return learner
+    if not 0.0 < coverage < 1.0:
+        misuse(f"--coverage must be between 0 and 1, got {coverage}.")
+    return maxmargin.ConformalClassifier(learner, coverage=coverage)
+
+
 def value_of(text: str) -> Any:
     """A number, true, false, none, or else a word."""
     return WORDS[text.lower()] if text.lower() in WORDS else numbers_or_words([text])[0]

@@ -51,13 +51,12 @@ def predict(
         learner = learner.without_recipe()
         if proba and not hasattr(learner, "predict_proba"):
             misuse(
-                f"--proba: this {type(learner).__name__} has no probabilities; online learners "
-                "have them if fitted with maxmargin fit --set calibration=online."
+                f"--proba: this {type(learner).__name__} has no probabilities; automargin has them."
             )
-        if sets and getattr(learner, "coverage", None) is None:
+        if sets and not hasattr(learner, "predict_set"):
             misuse(
-                f"--sets: this {type(learner).__name__} has no prediction sets; online learners "
-                "have them if fitted with maxmargin fit --set coverage=0.9."
+                f"--sets: this {type(learner).__name__} has no prediction sets; fit it with "
+                "maxmargin fit --coverage 0.9."
             )
         instead = '{"label": null}\n' if as_json else f"{printable(on_error)}\n"
         to_terminal, written, lost = sys.stdout.isatty(), 0, 0
@@ -162,7 +161,7 @@ def with_width_of(X: Any, learner: BaseEstimator, name: str) -> Any:
     width = learner.n_features_in_
     if X.shape[1] == width:
         return X
-    can_drop = getattr(learner, "kernel", None) == "linear"
+    can_drop = getattr(getattr(learner, "estimator_", learner), "kernel", None) == "linear"
     if not hasattr(X, "indptr") or (X.shape[1] > width and not can_drop):
         raise ValueError(f"{name} has {X.shape[1]:,} columns, the model knows {width:,}.")
     X.resize(X.shape[0], width)

@@ -80,7 +80,6 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             f = space.take_in(rows, i, c, f, trials)
             length2 = space.length2(rows, i, c, xx) if rule.needs_norm() else xx
             trial = Trial(y * f, space.norm2(c), length2, largest_xx, trials, before, weight)
-            keep, step = 1.0, 0.0
             update = own_rule.active(trial)
             if update:
                 if not xx >= 0.0:
@@ -100,8 +99,6 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 shrink = own_rule.rest(trial)
             if shrink != 1.0:
                 must_maintain |= space.rescale(c, shrink, trials)
-            if n < trace.steps.shape[0]:
-                trace.steps[n, c, 0], trace.steps[n, c, 1] = shrink * keep, shrink * y * step
         if n < trace.history.shape[0]:
             trace.history[n, targets.problems()] = made
         if learning and targets.is_mistake(own, rival, least):

@@ -17,14 +17,11 @@ class Trace(NamedTuple):
     touched : for each row, the ``stamp`` of the last call in which it caused an update
     history : outputs before learning, by place in the order and problem, and in a last column the
         number of updates in this call, of all problems, up to that place
-    steps : the factors keep and step of the update ``w <- keep * w + step * x``, by place and
-        problem, if steps are along the row
     """
 
     touched: np.ndarray
     stamp: int
     history: np.ndarray
-    steps: np.ndarray
 
     def scores(self):
         """The outputs that `predict` uses, possibly followed by further columns."""
@@ -52,7 +49,6 @@ class MeanTrace(NamedTuple):
     touched: np.ndarray
     stamp: int
     history: np.ndarray
-    steps: np.ndarray
     means: np.ndarray
 
     def scores(self):
@@ -66,7 +62,7 @@ class MeanTrace(NamedTuple):
 
 bridge("updates_before", "note")
 
-NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)), np.empty((0, 0, 0)))
+NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)))
 
 
 def tracing(places: int, problems: int, average: bool) -> Trace | MeanTrace:

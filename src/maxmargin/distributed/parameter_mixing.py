@@ -104,16 +104,6 @@ def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
             f"{name} with a free intercept, learned from pairs, cannot be mixed: each model rests "
             "on a pair of rows of margin 1, and a mean has none. Use MaxMargin, or another learner."
         )
-    if learner.calibration is not None:
-        raise ValueError(
-            f"{name} with calibration={learner.calibration!r} cannot be mixed: a mean of models "
-            "has scores that no calibration has seen."
-        )
-    if learner.coverage is not None:
-        raise ValueError(
-            f"{name} with coverage={learner.coverage} cannot be mixed: the sets of a mean of "
-            "models have followed no rows."
-        )
     if rounds > 1 and learner.soft_margin > 0.0:
         raise ValueError(
             "soft_margin > 0 gives each row a coordinate of its own, which would have to be kept "

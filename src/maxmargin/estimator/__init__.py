@@ -40,7 +40,6 @@ class OnlineClassifier(Incremental, Streamable):
     warm_start: bool = False
     class_weight: Any = None
     verbose: int = 0
-    coverage: float | None = None
 
     facts: ClassVar[Facts]
     # After a pass without an update there is never another one.
@@ -159,7 +158,6 @@ class RuleClassifier(OnlineClassifier):
     device: str = "cpu"
     n_iter_no_change: int | None = 5
     tol: float | None = None
-    calibration: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
     against_noise: ClassVar[dict[str, Any]] = {"soft_margin": 0.0, "average": False}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin._extras import Self
 from maxmargin._interrupts import uninterrupted
-from maxmargin.estimator.predicting import Predicting, as_scores, if_calibrated, if_covering
+from maxmargin.estimator.predicting import Predicting, as_scores, if_calibrated
 from maxmargin.training.learning import (
     default_label,
     learn_single,
@@ -92,7 +92,6 @@ class Incremental(Predicting):
         order: np.ndarray,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        sets: np.ndarray | None = None,
         pauses: Pauses | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """`partial_fit` with the rows ``order``, which returns their scores before learning.
@@ -101,7 +100,7 @@ class Incremental(Predicting):
         ----------
         X, y, classes, sample_weight
             As in `partial_fit`; rows may also be a list of dicts, as in `learn_one`.
-        order, sets, pauses
+        order, pauses
             As in `training.options.Batch`.
 
         Returns
@@ -112,7 +111,7 @@ class Incremental(Predicting):
             The number of updates in this call after each row of the order.
         """
         self.check_parameters()
-        batch = Batch(X, y, classes, sample_weight, order, sets=sets, pauses=pauses)
+        batch = Batch(X, y, classes, sample_weight, order, pauses=pauses)
         self._state, scores, made = score_then_learn(self.__trainer__(), self.__state__(), batch)
         return scores, made
 
@@ -256,7 +255,7 @@ class Incremental(Predicting):
 
     @if_calibrated
     def predict_proba_one(self, x: Row) -> dict[Hashable, float]:
-        """The probability of each class of a single row, with ``calibration="online"``.
+        """The probability of each class of a single row.
 
         Parameters
         ----------
@@ -269,22 +268,6 @@ class Incremental(Predicting):
         state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
         probabilities = self._probabilities(state, scores)[0]
         return dict(zip(state.classes.tolist(), probabilities.tolist(), strict=True))
-
-    @if_covering
-    def predict_set_one(self, x: Row) -> set[Hashable]:
-        """The prediction set of a single row, with ``coverage``; see `predict_set`.
-
-        Parameters
-        ----------
-        x : dict, pair (indices, values), or array of shape (n_features,)
-
-        Returns
-        -------
-        set of labels
-        """
-        state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
-        (inside,) = self._sets(state, scores)
-        return set(state.classes[inside].tolist())
 
     def _scores_of_one(self, x: Row) -> np.ndarray:
         """The scores of a single row without a fast route."""

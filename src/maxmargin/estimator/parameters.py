@@ -83,8 +83,6 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "warm_start": ["boolean"],
     "class_weight": [dict, StrOptions({"balanced"}), None],
     "verbose": ["verbose"],
-    "calibration": [StrOptions({"online"}), None],
-    "coverage": [Interval(Real, 0, 1, closed="neither"), None],
 }
 # Of learners that can work on a budget.
 BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
@@ -100,9 +98,7 @@ COUNTERPARTS = {
         "decay": "use decay, which is the alpha of SGDClassifier",
     },
     "eta0": {"rate": "the learning rate is called rate"},
-    "probability": {
-        "calibration": "use calibration='online' ('loo' for MaxMargin), which gives predict_proba"
-    },
+    "probability": {"calibration": "use calibration='loo', which gives predict_proba"},
 }
 
 
@@ -247,15 +243,6 @@ fit_intercept : bool, default={fit_intercept}
         that of the row repeated s times. Learners whose steps do not depend on weights refuse them.
     verbose : int, default=0
         Show a progress bar during `fit`, on a terminal.
-    calibration : {{"online"}}, default=None
-        With "online", `predict_proba` is available: a sigmoid of the score, fitted to the scores
-        that rows had before they were learned. No rows are held out. For streams, and for `fit`
-        with ``max_iter=1``: see `docs/probabilities.md`.
-    coverage : float, default=None
-        Target coverage of prediction sets, such as 0.9: the share of rows whose label is in the
-        set. `predict_set` is then available. The coverage holds on any stream, also under drift, up
-        to a proved bound (`coverage_`). For streams, and for `fit` with ``max_iter=1``: see
-        `docs/guarantees.md`.
 
     Attributes
     ----------
@@ -279,8 +266,5 @@ fit_intercept : bool, default={fit_intercept}
         for.
     n_features_in_, feature_names_in_
         As in scikit-learn.
-    coverage_ : Coverage
-        With `coverage`: the target, the share of rows so far whose label was in its set, and the
-        proved bound on their difference.
     columns_ : dict
         Columns of the features that were named in dicts (see `learn_one`)."""

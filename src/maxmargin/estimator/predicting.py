@@ -13,16 +13,12 @@ from scipy.special import expit, log_expit
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin._validation import StrOptions
 from maxmargin.certificates import Certificate
-from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
-from maxmargin.training.calibration import Maps, Sigmoids, log_odds, log_shares, sigmoids
 from maxmargin.training.inputs import shown
-from maxmargin.training.options import Options
 from maxmargin.training.outputs import Decision
 from maxmargin.training.passes import certified
-from maxmargin.training.prediction_sets import SetTracker, coverage_of, prediction_sets
+from maxmargin.training.platt import Sigmoids, log_shares
 from maxmargin.training.recipes import prepared
 from maxmargin.training.state import State
 
@@ -48,48 +44,16 @@ class AvailableIf:
 
 
 def _no_probabilities(clf: BaseLearner) -> str:
-    known = getattr(clf, "_parameter_constraints", {}).get("calibration", [])
-    names = [name for each in known if isinstance(each, StrOptions) for name in each.options]
-    values = [name for name in names if name != "online" or hasattr(clf, "partial_fit")]
-    ways = [f"set calibration={value!r} before it learns" for value in values]
-    ways.append("wrap it in sklearn.calibration.CalibratedClassifierCV")
-    return f"no probabilities: {', or '.join(ways)}"
-
-
-def _has_coverage(clf: BaseLearner) -> bool:
-    return getattr(clf, "coverage", None) is not None
-
-
-def _no_coverage(clf: BaseLearner) -> str:
-    return "no target coverage: set coverage=0.9, or the share that you need, before it learns"
-
-
-def if_covering(method: Method) -> Method:
-    """Make a method available only with prediction sets."""
-    return cast(Method, AvailableIf(method, _has_coverage, _no_coverage))
+    ways = "wrap it in sklearn.calibration.CalibratedClassifierCV"
+    if "calibration" in getattr(clf, "_parameter_constraints", {}):
+        ways = f"set calibration='loo' before it learns, or {ways}"
+    return f"no probabilities: {ways}"
 
 
 def if_calibrated(method: Method) -> Method:
     """Make a method available only with probabilities."""
     has_probabilities = operator.methodcaller("_has_probabilities")
     return cast(Method, AvailableIf(method, has_probabilities, _no_probabilities))
-
-
-def known_sets(options: Options, state: State) -> SetTracker:
-    """What prediction sets follow from; raises before the first row."""
-    if state.sets is None or state.sets.target[0] != options.coverage:
-        raise NotFittedError(
-            f"This {options.name} has not learned from any row since coverage={options.coverage} "
-            "was set: there are no prediction sets yet."
-        )
-    return state.sets
-
-
-def observed_coverage(options: Options, state: State) -> Coverage:
-    """The coverage so far, of a learner that has prediction sets."""
-    if options.coverage is None:
-        raise AttributeError("There are prediction sets only with coverage, such as 0.9.")
-    return coverage_of(known_sets(options, state))
 
 
 def as_scores(outputs: np.ndarray) -> np.ndarray:
@@ -124,9 +88,9 @@ class Predicting(BaseLearner):
 
     @if_calibrated
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Predict probabilities, with ``calibration="online"`` (`MaxMargin`: ``"loo"``).
+        """Predict the probability of each class.
 
-        For two classes Platt's sigmoid of the score; for more, those of one class against the rest,
+        For two classes a sigmoid of the score; for more, those of one class against the rest,
         normalised. For multilabel targets, the probability of each label. See
         `docs/probabilities.md`.
 
@@ -140,15 +104,6 @@ class Predicting(BaseLearner):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-
-        Examples
-        --------
-        >>> from maxmargin import Perceptron
-        >>> clf = Perceptron(average=True, calibration="online", max_iter=1, random_state=0)
-        >>> X = [[x / 100.0] for x in range(-100, 100)]
-        >>> clf = clf.partial_fit(X * 5, [x > 0.1 for (x,) in X] * 5, classes=[False, True])
-        >>> [round(float(chance), 1) for chance in clf.predict_proba([[-0.9], [0.9]])[:, 1]]
-        [0.0, 1.0]
         """
         return self._probabilities(*self._scored(X))
 
@@ -179,61 +134,16 @@ class Predicting(BaseLearner):
 
     def _log_odds(self, state: State, scores: np.ndarray) -> np.ndarray:
         """The log-odds of the positive class of each visible problem."""
-        return log_odds(self._maps(state), shown(state), scores)
+        return self._sigmoids(state).log_odds(scores)
 
     def _sigmoids(self, state: State) -> Sigmoids:
         """The maps from scores to `_log_odds`."""
-        return sigmoids(self._maps(state), shown(state))
-
-    def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
-                f"This {type(self).__name__} has not learned from any row since calibration="
-                f"{self.__trainer__().options.calibration!r} was set: its scores have no "
-                "probabilities yet."
+                f"This {type(self).__name__} was not fitted since calibration="
+                f"{self.calibration!r} was set: its scores have no probabilities yet."  # type: ignore[attr-defined]
             )
         return state.calibration
-
-    # ------------------------------------------------------------------------------ prediction sets
-    @if_covering
-    def predict_set(self, X: ArrayLike) -> np.ndarray:
-        """Predict sets of classes, with ``coverage``.
-
-        The label of the next row that is learned from is in its set for the share ``coverage`` of
-        all rows, up to the bound in `coverage_`, on any stream. A set may have several classes, or
-        none: then the learner cannot tell. See `docs/guarantees.md`.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of bool, of shape (n_samples, n_classes)
-            In the order of `classes_`.
-
-        Examples
-        --------
-        >>> from maxmargin import PassiveAggressive
-        >>> clf = PassiveAggressive(coverage=0.9)
-        >>> X = [[x / 100.0] for x in range(-100, 100)]
-        >>> clf = clf.partial_fit(X * 5, [x > 0.1 for (x,) in X] * 5, classes=[False, True])
-        >>> clf.predict_set([[0.9]]).tolist()
-        [[False, True]]
-        >>> abs(clf.coverage_.observed - 0.9) <= clf.coverage_.bound
-        True
-        """
-        return self._sets(*self._scored(X))
-
-    def _sets(self, state: State, scores: np.ndarray) -> np.ndarray:
-        """The sets for scores of shape (rows, problems)."""
-        tracker, is_odds = known_sets(self.__trainer__().options, state), self._has_probabilities()
-        evidence = self._log_odds(state, scores) if is_odds else scores
-        return prediction_sets(tracker, evidence, is_odds, state.classes.size)
-
-    @property
-    def coverage_(self) -> Coverage:
-        return observed_coverage(self.__trainer__().options, self._fitted())
 
     def __decision__(self) -> Decision:
         """The map from rows to scores, probabilities and classes, as plain data."""

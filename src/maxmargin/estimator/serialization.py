@@ -27,9 +27,9 @@ from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
 from maxmargin.training import prediction_sets
-from maxmargin.training.calibration import Maps, invalid_maps_message, maps_for
 from maxmargin.training.inputs import problems_for, shown
 from maxmargin.training.passes import certified
+from maxmargin.training.platt import Sigmoids, invalid_sigmoids_message
 from maxmargin.training.prediction_sets import new_tracker
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import restored, storable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from maxmargin.estimator.learner import BaseLearner
 
 Value = TypeVar("Value")
-Arrays = TypeVar("Arrays", Maps, prediction_sets.SetTracker)
+Arrays = TypeVar("Arrays", Sigmoids, prediction_sets.SetTracker)
 # Structural parameters that files omit at these values: `on_full` has no effect without a budget,
 # and older files have no costs, and averages of few learners only.
 LEFT_OUT = {"on_full": None, "costs": None, "average": False}
@@ -64,8 +64,6 @@ def learned(state: State, parameters: Tree) -> Tree:
         "totals": state.totals,
         "multilabel": state.multilabel or None,
         "calibration": state.calibration and state.calibration._asdict(),
-        "sets": state.sets and state.sets._asdict(),
-        "held_out": state.held_out,
         "model": model_tree.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -100,9 +98,7 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
         converged=_of_type(found.pop("converged", False), bool),
         schema=restored(found.pop("schema", None)),
         totals=_checked_totals(found.pop("totals", None), classes),
-        calibration=_checked_maps(found.pop("calibration", None), model),
-        sets=checked_sets(found.pop("sets", None)),
-        held_out=checked_held_out(found.pop("held_out", None)),
+        calibration=_checked_sigmoids(found.pop("calibration", None), model),
     )
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
@@ -334,12 +330,13 @@ def _checked_totals(totals: Any, classes: np.ndarray) -> np.ndarray | None:
     return np.ascontiguousarray(totals)
 
 
-def _checked_maps(found: Any, model: Model) -> Maps | None:
+def _checked_sigmoids(found: Any, model: Model) -> Sigmoids | None:
     misfit = "calibration: there is not one map to probabilities for each problem"
-    maps = None if found is None else _filled_arrays(maps_for(model), found, misfit)
-    if maps is not None and (why := invalid_maps_message(maps)):
+    blank = Sigmoids(*(np.zeros(model.problems()) for _ in Sigmoids._fields))
+    sigmoids = None if found is None else _filled_arrays(blank, found, misfit)
+    if sigmoids is not None and (why := invalid_sigmoids_message(sigmoids)):
         raise Misfit(f"calibration: {why}")
-    return maps
+    return sigmoids
 
 
 def checked_sets(found: Any) -> prediction_sets.SetTracker | None:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from maxmargin import streams
 from maxmargin._extras import Self
 from maxmargin.estimator.learner import BaseLearner
-from maxmargin.training.following import check_passes
 from maxmargin.training.stream_run import Request, fit_stream
 
 
@@ -71,7 +70,6 @@ class Streamable(BaseLearner):
             request = request._replace(progress=bool(getattr(self, "verbose", False)))
         request.check()
         self.check_parameters()
-        check_passes(self.__trainer__().options, "passes", passes)
         before = self.__state__()
         if before is None:
             self.check_can_stream()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxmargin._extras import plotting
+from maxmargin.algorithms.conformalclassifier import ConformalClassifier
 from maxmargin.evaluate.progressive_run import Learner, Progress, progressive
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class AbstentionDisplay:
     A row is answered if its prediction set has exactly one class. A higher coverage means larger
     sets, so fewer answers, which are right more often.
 
-    Make it with `from_estimator`, or from results of `progressive` with several `coverage`.
+    Make it with `from_estimator`, or from results of `progressive` with several coverages.
 
     Parameters
     ----------
@@ -97,14 +97,14 @@ class AbstentionDisplay:
         -------
         AbstentionDisplay
         """
-        learners = [copy.deepcopy(estimator).set_params(coverage=each) for each in coverages]  # type: ignore[attr-defined]
+        learners = [ConformalClassifier(estimator, coverage=each) for each in coverages]
         return cls.from_results(progressive(learners, X, y, **options), coverages, ax=ax)
 
     @classmethod
     def from_results(
         cls, results: Sequence[Progress], coverages: Sequence[float], *, ax: Any = None
     ) -> AbstentionDisplay:
-        """Draw what `progressive` has returned for learners with these values of `coverage`."""
+        """Draw the results of `progressive` for `ConformalClassifier` of these coverages."""
         answered = [each.answered for each in results]
         accuracies = [each.answered_accuracy for each in results]
         return cls(coverages, answered, accuracies, results[0].accuracy).plot(ax)

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.algorithms.conformalclassifier import ConformalClassifier
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.batching import Rows, joined
 from maxmargin.evaluate.drift import Drift, Watch, become
@@ -21,7 +22,6 @@ from maxmargin.evaluate.metrics import Metric, MetricCurves
 from maxmargin.evaluate.predictions import Predictions, classes_by, hinge_losses
 from maxmargin.evaluate.scores import Scores
 from maxmargin.training import inputs
-from maxmargin.training.prediction_sets import new_tracker, prediction_sets
 
 # Rows learned at a time if a drift may require learning some of them again.
 ROWS_WATCHED = 2048
@@ -51,7 +51,7 @@ class Evaluator:
         self.curves = MetricCurves(metrics, scored, clf, window, most_scores)
         self.codes = {label: code for code, label in enumerate(scored.tolist())}
         self.wrong: list[np.ndarray] = []
-        # With `coverage`, for each row: whether the label was outside of its set, and the set size.
+        # Whether the label of each row was outside of its prediction set, and the size of the set.
         self.sets: list[np.ndarray] = []
         self.seen, self.mistakes, self.losses = 0, 0, 0.0
         self.repeated, self.last = 0, -1  # labels equal to the previous one
@@ -80,7 +80,7 @@ class Evaluator:
         elif not self._is_compiled():
             for i in range(rows.size()):
                 self._add_single(rows.part(slice(i, i + 1)))
-        elif self.watch is None or self.watch.pauses_suffice(self.clf):
+        elif self.watch is None or self.watch.pauses_suffice(self.learner()):
             self._add_block(rows, self.watch)
         else:
             self._add_watched(self.watch, rows)
@@ -92,12 +92,17 @@ class Evaluator:
         """
         if self.curves.needs_probabilities or (self.watch is not None and self.delay > 1):
             return False
-        return isinstance(self.clf, OnlineClassifier)
+        return isinstance(self.learner(), OnlineClassifier)
 
     def counts_alone(self) -> bool:
         """True if the loop returns all counts, which excludes the number of support vectors."""
-        has_budget = getattr(self.clf, "budget", None) is not None
-        return self._is_compiled() and self.clf.kernel == "linear" and not has_budget
+        learner = self.learner()
+        has_budget = getattr(learner, "budget", None) is not None
+        return self._is_compiled() and learner.kernel == "linear" and not has_budget
+
+    def learner(self) -> BaseEstimator:
+        """The learner itself, without prediction sets."""
+        return self.clf.learner() if isinstance(self.clf, ConformalClassifier) else self.clf
 
     def finish(self) -> None:
         """Add the last checkpoint, then learn from the remaining rows."""
@@ -129,10 +134,11 @@ class Evaluator:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if order is None:
             order = np.arange(rows.size(), dtype=np.int32)
-        sets = np.empty((order.size, 2 if self.clf.coverage is not None else 0))
-        labels = self._classes_to_pass()
-        given = rows.X, rows.y, order, labels, rows.weight, sets if sets.size else None, pauses
-        return *self.clf.score_then_learn(*given), sets
+        given = rows.X, rows.y, order, self._classes_to_pass(), rows.weight, pauses
+        if not isinstance(self.clf, ConformalClassifier):
+            return *self.clf.score_then_learn(*given), np.empty((order.size, 0))
+        sets = np.empty((order.size, 2))
+        return *self.clf.score_then_learn(*given, sets=sets), sets
 
     def _count_outputs(self, outputs: np.ndarray, y: np.ndarray, updates: np.ndarray) -> None:
         truth = inputs.class_codes(y, self.clf.classes_)
@@ -168,7 +174,7 @@ class Evaluator:
             self._count_outputs(outputs, part.y, updates + made)
             self._act_on_drift(watch, part)
             if not watch.has_drifted():
-                watch.freeze(self.clf, 0 if waited else part.size())
+                watch.freeze(self.learner(), 0 if waited else part.size())
             start += checked
 
     def _act_on_drift(self, watch: Watch, rows: Rows) -> None:
@@ -219,11 +225,10 @@ class Evaluator:
     def _set_of(self, row: Rows, truth: int) -> np.ndarray:
         """Whether the label of a row is outside of its prediction set, and the size of the set."""
         clf, size = self.clf, len(self.codes)
-        if getattr(clf, "coverage", None) is None:
+        if not isinstance(clf, ConformalClassifier):
             return np.empty((1, 0))
         if not _is_fitted(clf):
-            zeros, is_odds = np.zeros((1, 1 if size == 2 else size)), hasattr(clf, "predict_proba")
-            inside = prediction_sets(new_tracker(clf.coverage), zeros, is_odds, size)[0]
+            inside = clf.first_set(size)
         elif isinstance(row.X, dict):
             labels = clf.predict_set_one(row.X)
             inside = np.array([label in labels for label in self.codes])
@@ -240,7 +245,7 @@ class Evaluator:
             watch.update(row, np.array([wrong]))
             self._act_on_drift(watch, row)
             if not watch.has_drifted():
-                watch.freeze(self.clf, 1)
+                watch.freeze(self.learner(), 1)
 
     def _partial_fit(self, rows: Rows) -> None:
         if rows.weight is not None and not rows.weight.any():
@@ -282,13 +287,13 @@ class Evaluator:
             self._add_checkpoint()
 
     def _add_checkpoint(self) -> None:
-        supports = len(getattr(self.clf, "support_", ()))
+        supports = len(getattr(self.learner(), "support_", ()))
         counts = self.seen, self.mistakes, self.losses, self._updates(), supports
         self.checkpoints.append(counts)
 
     def _updates(self) -> int:
         """The updates so far, including those undone by resets."""
-        return self.forgotten + getattr(self.clf, "n_updates_", 0)
+        return self.forgotten + getattr(self.learner(), "n_updates_", 0)
 
     def _all_classes(self) -> Any:
         """The classes of the learner, or those that were passed, or None."""

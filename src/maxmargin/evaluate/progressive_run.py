@@ -51,7 +51,7 @@ class Progress:
     drifts : ndarray of int
         After how many rows, with their labels, a drift was detected.
     covered : ndarray of bool, of shape (n_samples,), or None
-        With `coverage`: which rows had their label in the prediction set.
+        Of a `ConformalClassifier`: which rows had their label in the prediction set.
     set_sizes : ndarray of int, of shape (n_samples,), or None
         The numbers of classes in these sets.
     """
@@ -103,7 +103,7 @@ class Progress:
 
     def _sets(self) -> tuple[np.ndarray, np.ndarray]:
         if self.covered is None or self.set_sizes is None:
-            raise AttributeError(f"{self.name} had no prediction sets: set coverage=0.9.")
+            raise AttributeError(f"{self.name} had no prediction sets: use ConformalClassifier.")
         return self.covered, self.set_sizes
 
     @property
@@ -120,9 +120,9 @@ class Progress:
             ``rows``, ``mistakes``, ``accuracy``; ``largest_class``, the share of the largest class,
             and ``repeating``, the accuracy of repeating the last label;
             ``balanced_accuracy``; ``auc`` for two classes; ``classes``, with ``recall`` and
-            ``precision`` of each; ``confusion``; ``weighted``. With `coverage` also
-            ``prediction_sets``, with their ``coverage``, ``mean_size``, the share ``answered`` and
-            ``answered_accuracy``.
+            ``precision`` of each; ``confusion``; ``weighted``. Of a `ConformalClassifier`
+            also ``prediction_sets``, with their ``coverage``, ``mean_size``, the share ``answered``
+            and ``answered_accuracy``.
 
         Examples
         --------
@@ -357,7 +357,7 @@ def _progress(evaluator: Evaluator) -> Progress:
     sets = np.concatenate(evaluator.sets) if evaluator.sets else np.empty((0, 0))
     has_sets = sets.shape[1] == 2
     return Progress(
-        name=type(evaluator.clf).__name__,
+        name=type(evaluator.learner()).__name__,
         trials=trials.astype(np.int64),
         mistakes=mistakes.astype(np.int64),
         losses=losses,

@@ -9,8 +9,8 @@ import numpy as np
 from maxmargin.export.graph import Graph
 from maxmargin.export.model_nodes import outputs
 from maxmargin.export.recipe_nodes import features
-from maxmargin.training.calibration import LARGEST, Sigmoids
 from maxmargin.training.outputs import Decision, decision_of
+from maxmargin.training.platt import LARGEST, Sigmoids
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 
@@ -30,7 +30,7 @@ def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
       shape (N, n_labels), 0 and 1, if rows can have several labels;
     - ``scores``: as `decision_function`, of shape (N,) for two classes, else (N, n_classes);
     - ``probabilities``: as `predict_proba`, of shape (N, n_classes), with
-      ``calibration="online"`` and of `NOCA`.
+      ``calibration="loo"`` and of `NOCA`.
 
     Everything is computed in double precision. The graph has IR version 8 and opset 15 (and 2 of
     ai.onnx.ml if there are categories), which onnxruntime reads from version 1.10 on.
@@ -131,7 +131,7 @@ def _probabilities(graph: Graph, decision: Decision, answers: str) -> Any:
 
 
 def _odds(graph: Graph, sigmoids: Sigmoids, scores: str) -> str:
-    sizes = graph("Div", graph("Sub", scores, sigmoids.levels), sigmoids.scales)
+    sizes = graph("Div", scores, sigmoids.scales)
     sizes = graph("Clip", sizes, -LARGEST, LARGEST)
     return graph("Add", graph("Mul", sizes, sigmoids.slopes), sigmoids.offsets)
 

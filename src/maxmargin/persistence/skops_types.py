@@ -39,7 +39,7 @@ _PARTS = {
         diagonal_space.AdaptiveRates diagonal_space.Leader
     """,
     "streams": "recipe.Recipe",
-    "training": "calibration.Maps prediction_sets.SetTracker state.State types.Features",
+    "training": "platt.Sigmoids prediction_sets.SetTracker state.State types.Features",
 }
 
 TRUSTED_TYPES = [

@@ -127,9 +127,9 @@ class RiverClassifier(base.MiniBatchClassifier):
         return dict(zip(labels, _softmax(np.reshape(score, (1, -1)))[0].tolist(), strict=True))
 
     def predict_set_one(self, x: Mapping[Any, Any]) -> set[Any]:
-        """The prediction set of a row, with ``coverage``; all classes before any row is learned."""
+        """The set of a row, by a `ConformalClassifier`; before the first row all classes."""
         learner = self.estimator_
-        if learner.coverage is not None and not hasattr(learner, "classes_"):
+        if hasattr(learner, "predict_set_one") and not hasattr(learner, "classes_"):
             return set() if self.classes is None else set(np.asarray(self.classes).tolist())
         return learner.predict_set_one(x if isinstance(x, dict) else dict(x))
 

@@ -13,8 +13,8 @@ from maxmargin.training.prediction_sets import NO_SETS, SetTracker, follow_sets,
 from maxmargin.training.protocol import Fitted, Learned, Trainer
 from maxmargin.training.state import State
 
-# The key of the tracker in `State.more`.
-SETS = "sets"
+# Keys of `State.more`: the tracker, and the sorted scores of held-out rows.
+SETS, HELD_OUT = "sets", "held_out"
 
 
 def tracker_in(state: State | None) -> SetTracker | None:
@@ -65,7 +65,8 @@ class ConformalTrainer:
             after.classes.size,
             self.seen,
         )
-        return learned._replace(state=after._replace(more={**after.more, SETS: tracker}))
+        more = {name: value for name, value in after.more.items() if name != HELD_OUT}
+        return learned._replace(state=after._replace(more={**more, SETS: tracker}))
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         return self.inner.outputs(state, X)

@@ -17,15 +17,12 @@ from maxmargin.models.kernel_model import variance
 from maxmargin.streams import Option, OptionError
 from maxmargin.streams.iterators import entries
 from maxmargin.training import inputs
-from maxmargin.training.calibration import maps_for
-from maxmargin.training.following import Following
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.one_row import OneRow, fast_route_for, may_overflow
 from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
 from maxmargin.training.passes import diverged
 from maxmargin.training.pauses import present
-from maxmargin.training.prediction_sets import new_tracker
 from maxmargin.training.protocol import Learned, Trainer
 from maxmargin.training.recipes import learned_along
 from maxmargin.training.row_reading import (
@@ -78,8 +75,8 @@ def learn(
     options, rows = trainer.options, given.codes.shape[0]
     weight, totals = weights_in_order(options.class_weight, state, given)
     rule, model = trainer.rule(state.model.p), state.model.streaming(rows, alone)
-    # Totals, maps and sets cannot change atomically with a model that learns in place.
-    is_counted = totals is not state.totals or options.follows_scores
+    # Totals cannot change atomically with a model that learns in place.
+    is_counted = totals is not state.totals
     needs_copy = is_counted or batch.pauses is not None
     if model is state.model and not alone and (needs_copy or may_overflow(model, rule)):
         model = model.twin()
@@ -87,25 +84,21 @@ def learn(
     targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
     trace = model.tracing(given.order.size) if batch.traced else NO_TRACE
     presented = model.rows(given.X, weight), targets, given.order, rule, trace
-    maps, sets, pauses, first = None, None, batch.pauses, 0
+    pauses, first = batch.pauses, 0
     if pauses is not None:
         first = pauses.begin(given.X, given.codes, inputs.shown(state))
-    if options.follows_scores:
-        following = Following(options, state, model, given.weight, batch.sets)
-        following.present(*presented, pauses, first)  # type: ignore[arg-type]
-        maps, sets = following.maps, following.sets
-    elif model is state.model:
+    if model is state.model:
         with uninterrupted():
             _present(options, model, presented)
         learned = state._replace(totals=totals) if is_counted else state
         return Learned(learned, trace, given.codes, given.order)
-    elif pauses is None:
+    if pauses is None:
         _present(options, model, presented)
     else:
         present(model, *presented, pauses, first)
     if not model.is_finite():
         raise ValueError(diverged(options.name))
-    learned = state._replace(model=model, totals=totals, calibration=maps, sets=sets)
+    learned = state._replace(model=model, totals=totals)
     return Learned(learned, trace, given.codes, given.order)
 
 
@@ -181,7 +174,7 @@ def weights_in_order(
         )
         check_products(weights)
         return weights, totals
-    weights = weights.copy()  # calibration needs them without class weights
+    weights = weights.copy()
     totals = np.zeros(classes.size + 1) if totals is None else totals.copy()
     balance(given.codes, given.order, totals, weights)
     return weights, totals
@@ -306,16 +299,10 @@ def prepare_row(
 
 def _for_learning_in_place(options: Options, state: State, model: Model) -> State:
     """The state with all arrays that learning a single row changes."""
-    totals, maps, sets = state.totals, None, None
+    totals = state.totals
     if options.class_weight == "balanced" and totals is None:
         totals = np.zeros(state.classes.size + 1)
-    if options.calibration is not None:
-        maps = maps_for(model) if state.calibration is None else state.calibration
-    if options.coverage is not None:
-        sets = state.sets
-        if sets is None or sets.target[0] != options.coverage:
-            sets = new_tracker(options.coverage)
-    return state._replace(model=model.streaming(1), totals=totals, calibration=maps, sets=sets)
+    return state._replace(model=model.streaming(1), totals=totals)
 
 
 def learn_single(trainer: OnlineTrainer, row: PreparedRow) -> State:

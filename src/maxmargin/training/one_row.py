@@ -20,15 +20,12 @@ from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.numba_backend import Compiled, Loop
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
-from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace
+from maxmargin.core.trace import NO_TRACE
 from maxmargin.models.base import Model
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams.iterators import entries
-from maxmargin.training.calibration import NO_ODDS, NO_ROWS, NO_WEIGHTS, follow, tracks_level
-from maxmargin.training.following import traced
 from maxmargin.training.inputs import as_targets, listed, shown
 from maxmargin.training.options import ClassWeight, Options
-from maxmargin.training.prediction_sets import NO_SETS, cover, loss_rate
 from maxmargin.training.row_reading import (
     MOST_LAYOUTS,
     Layout,
@@ -130,7 +127,6 @@ class OneRow:
         self.rule: Any = None  # set before the first row is learned
         self.is_paired = isinstance(self.model, PairModel)
         self.width, self.unseen = self.model.width(), state.unseen
-        self.trace: Trace | MeanTrace = NO_TRACE
         self.tail: Any = self.model.tail
         # The arguments of the machine code.
         self.space, self.tally, self.view = model.space, model.tally, model.view()
@@ -158,21 +154,7 @@ class OneRow:
     def follow_state(self, state: State) -> OneRow:
         """Switch to another state of the same model, which may have more names."""
         self.state = state
-        self.totals, self.maps, self.sets = state.totals, state.calibration, state.sets
-        self.follows = self.maps is not None or self.sets is not None
-        trace: Trace | MeanTrace = NO_TRACE
-        if self.follows:
-            trace = traced(self.model, 1, steps=self.maps is not None)
-        self.odds = NO_ODDS
-        if self.maps is not None and self.sets is not None:
-            self.odds = np.empty((1, self.model.problems()))
-        if self.sets is not None:
-            classes = len(self.labels)
-            coverage = float(self.sets.target[0])
-            self.set_parts = loss_rate(coverage), self.sets, np.empty(classes), np.empty(classes)
-        if type(trace) is not type(self.trace):
-            self.code.clear()  # machine code for another type
-        self.trace = trace
+        self.totals = state.totals
         features = named_features(state)
         self.features, self.columns = features.count, features.shared_columns()
         is_plain = features.names is None and features.count == self.width
@@ -242,7 +224,7 @@ class OneRow:
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
         learned = self._learn(rows, targets)
-        if layout is not None and not self.follows:
+        if layout is not None:
             self.learn_sparse = self.code.get(("learn", *_kinds(rows, targets)))
             self.are_usable = self.code[1]
         return learned
@@ -257,7 +239,6 @@ class OneRow:
         if sample_weight[0] == 0.0:
             return True
         before, totals, trials = self.totals, None, self.model.trials()
-        row_weight = sample_weight.copy()
         if before is not None and self.is_balanced:
             totals = before.copy()
             balance(codes, ONLY_ROW, totals, sample_weight)
@@ -269,17 +250,15 @@ class OneRow:
         else:
             targets = as_targets(codes, len(self.labels), self.unseen, sample_weight)
         try:
-            return self._learn(rows, targets, row_weight)
+            return self._learn(rows, targets)
         finally:
             if before is not None and totals is not None and self.model.trials() != trials:
                 before[:] = totals
 
-    def _learn(
-        self, rows: SingleRow, targets: Targets, row_weight: np.ndarray = NO_WEIGHTS
-    ) -> bool:
+    def _learn(self, rows: SingleRow, targets: Targets) -> bool:
         """Learn from a validated row."""
         key = ("learn", *_kinds(rows, targets))
-        parts = rows, targets, ONLY_ROW, 0, self.rule, self.space, self.tally, self.trace
+        parts = rows, targets, ONLY_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
         learn = self._entry(key, self.model.loop, *parts)
         try:
             _, needs_maintenance = learn(*parts)
@@ -288,8 +267,6 @@ class OneRow:
         finally:
             if self.is_paired:
                 self.model.begin_rows()
-        if self.follows:
-            self._follow(rows, targets, row_weight)
         return True
 
     def _maintain(self) -> None:
@@ -297,22 +274,6 @@ class OneRow:
             self.model.maintain(self.space)
         if may_overflow(self.model, self.rule):
             self.rule = self.learn_sparse = None  # from here on the complete route learns a copy
-
-    def _follow(self, rows: SingleRow, targets: Targets, row_weight: np.ndarray) -> None:
-        """Update calibration and prediction sets by the scores from before the row was learned."""
-        evidence = scores = self.trace.scores()
-        if self.maps is not None:
-            rows = rows if tracks_level(self.model) else NO_ROWS
-            outputs, steps, evidence = self.trace.history, self.trace.steps, self.odds
-            trials = self.model.trials() - 1 if self.model.spec.average else -1
-            followed = rows, scores, outputs, steps, targets, ONLY_ROW, row_weight
-            parts: Any = *followed, self.maps, trials, evidence
-            self._entry(("follow", *_kinds(rows, targets)), follow, *parts)(*parts)
-        if self.sets is not None:
-            is_odds = self.maps is not None or self.model.outputs_are_odds
-            seen = evidence, is_odds, targets.labels, ONLY_ROW, self.first, self.shown
-            parts = *seen, *self.set_parts, NO_SETS
-            self._entry("cover", cover, *parts)(*parts)
 
     # -------------------------------------------------------------------------------------- predict
     def predict(self, x: Row) -> Hashable:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from maxmargin.models.build import build
 from maxmargin.models.spec import ModelSpec
 from maxmargin.training import inputs, learning
-from maxmargin.training.following import in_one_pass
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
@@ -86,8 +85,7 @@ class OnlineTrainer:
         by_steps = given.weight if options.soft_margin == 0.0 else None
         codes = inputs.class_codes(given.y, given.classes)
         targets = inputs.as_targets(codes, given.classes.size, state.unseen, by_steps)
-        following = in_one_pass(options, state, sample_weight, given.X.shape[0])
-        plan = Plan(options, given.X.size, ceiling, inputs.shown(state), following)
+        plan = Plan(options, given.X.size, ceiling, inputs.shown(state))
         outcome = self._run(model, rows, targets, plan)
         if given.weight is not by_steps:
             outcome = outcome._replace(model=outcome.model.apart_from_rows())
@@ -158,8 +156,6 @@ class OnlineTrainer:
             converged=outcome.converged,
             more=outcome.more,
             totals=totals,
-            calibration=None if plan.following is None else plan.following.maps,
-            sets=None if plan.following is None else plan.following.sets,
         )
         return Fitted(state, outcome.warning)
 

@@ -42,8 +42,6 @@ class Options:
     random_state: Any = None
     class_weight: ClassWeight = None
     verbose: int = 0
-    calibration: str | None = None
-    coverage: float | None = None
     settles: bool = False
     takes_several: bool = True
     several_in_kernels: bool = False
@@ -54,11 +52,6 @@ class Options:
     def averages_kernels(self) -> bool:
         """True for averaged kernel coefficients, whose outputs no compiled loop computes."""
         return self.average and self.kernel != "linear"
-
-    @property
-    def follows_scores(self) -> bool:
-        """True if calibration or prediction sets learn from the scores of rows."""
-        return self.calibration is not None or self.coverage is not None
 
 
 # The options that are attributes of estimators with the same name.
@@ -76,8 +69,6 @@ class Batch(NamedTuple):
     order : the order in which rows are learned; an entry ``-1 - i`` only scores row i
     grow : accept new columns and labels
     traced : record the outputs of each row before it is learned
-    sets : output array of shape (places, 2) for prediction sets, with `coverage`: whether the label
-        was outside, and the number of classes inside
     pauses : is called between rows with the model, see `Pauses`
     """
 
@@ -88,5 +79,4 @@ class Batch(NamedTuple):
     order: np.ndarray | None = None
     grow: bool = False
     traced: bool = False
-    sets: np.ndarray | None = None
     pauses: Pauses | None = None

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from maxmargin._extras import is_on_device
 from maxmargin.models.model_formulas import Formula
 from maxmargin.training import inputs
-from maxmargin.training.calibration import Sigmoids
 from maxmargin.training.options import Options
+from maxmargin.training.platt import Sigmoids
 from maxmargin.training.state import State
 from maxmargin.training.types import Features, Matrix
 

@@ -15,7 +15,6 @@ from maxmargin.certificates.convex_combinations import presuming_mercer
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.models.base import Model
 from maxmargin.training import stopping
-from maxmargin.training.following import Following
 from maxmargin.training.options import Options
 from maxmargin.training.types import Advance, Rows, Rule, Targets
 
@@ -39,7 +38,6 @@ class Plan(NamedTuple):
     values : number of values in all rows
     ceiling : an upper bound on every margin
     shown : the visible problems
-    following : presents rows in the place of the model, if calibration or sets follow its scores
     wanted_margin : passes end when a certificate proves that no margin is as large
     promised_margin : if the best margin is at least this, a theorem promises convergence, so passes
         go on until a certificate proves that none is; infinite without such a theorem
@@ -49,7 +47,6 @@ class Plan(NamedTuple):
     values: int
     ceiling: float
     shown: slice
-    following: Following | None = None
     wanted_margin: float = 0.0
     promised_margin: float = np.inf
 
@@ -137,7 +134,6 @@ class Passes:
 
     def __init__(self, model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
-        self.learner: Any = plan.following or model
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.options.shuffle, plan.random())
@@ -218,7 +214,7 @@ class Passes:
         for start in range(0, order.size, self.rows_per_call):
             part = order[start : start + self.rows_per_call]
             trace = NO_TRACE._replace(touched=schedule.touched, stamp=schedule.stamp)
-            self.learner.present(self.rows, self.targets, part, self.rule, trace)
+            model.present(self.rows, self.targets, part, self.rule, trace)
             self.presented += part.size
             if advance is not None:
                 advance(part.size / self.count, note=f"{model.updates():,} updates")

@@ -52,5 +52,5 @@ def present(
 
 def part_of(trace: Trace | MeanTrace, places: slice) -> Trace | MeanTrace:
     """What is recorded at some places of the order."""
-    part = trace._replace(history=trace.history[places], steps=trace.steps[places])
+    part = trace._replace(history=trace.history[places])
     return part._replace(means=part.means[places]) if isinstance(part, MeanTrace) else part

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.models.base import Model
-from maxmargin.training.calibration import Maps, copied_maps
-from maxmargin.training.prediction_sets import SetTracker
+from maxmargin.training.platt import Sigmoids
 from maxmargin.training.types import Features
 
 RECIPE = "recipe"  # its key in a schema
@@ -32,8 +31,7 @@ class State(NamedTuple):
     n_iter, converged : of the last fit
     schema : how the columns of a stream were read
     totals : with balanced classes, the total weight of each class, and of all rows
-    calibration, sets, held_out : for probabilities and prediction sets; see the modules of their
-        types. ``held_out`` has the sorted scores of held-out rows.
+    calibration : from scores to probabilities, or None
     more : attributes of a single kind of learner
     """
 
@@ -49,9 +47,7 @@ class State(NamedTuple):
     converged: bool = False
     schema: dict[str, Any] | None = None
     totals: np.ndarray | None = None
-    calibration: Maps | None = None
-    sets: SetTracker | None = None
-    held_out: np.ndarray | None = None
+    calibration: Sigmoids | None = None
     more: dict[str, Any] = {}
 
     @property
@@ -84,10 +80,9 @@ def grown(state: State, width: int, classes: np.ndarray) -> State:
         which = [before.size] * (classes.size + 1)
         for old, code in enumerate(codes):
             which[code] = old
-    maps = state.calibration and copied_maps(state.calibration, width, which)
     totals = state.totals
     if totals is not None:
         totals = np.zeros(classes.size + 1)
         totals[np.append(codes, classes.size)] = state.totals
     model = model.streaming(1).grown(width, which, codes)
-    return state._replace(model=model, classes=classes, totals=totals, calibration=maps)
+    return state._replace(model=model, classes=classes, totals=totals)
