@@ -22,6 +22,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.array_fields import Array
+from maxmargin.core.loop import AnyRow
 from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 
 # Averaged scales beyond this, or its inverse, are folded; it bounds the loss of digits.
@@ -120,6 +121,7 @@ class Witness(NamedTuple):
 bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "follow_mean")
 
 
+@with_methods_of(AnyRow)
 class MeanSpace(NamedTuple):
     """Outputs of the mean of the weights of ``space`` over all trials in ``tally``."""
 

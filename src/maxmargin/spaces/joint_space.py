@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from maxmargin.core.array_fields import Saved
 from maxmargin.core.joint_loop import Rivals
+from maxmargin.core.loop import AnyRow
 from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.spaces.certificate_vectors import Means, Past, Vectors
 from maxmargin.spaces.linear_space import LinearSpace
@@ -79,6 +80,7 @@ class JointWitness(NamedTuple):
             self.mark[c, j] = weights[c, j]
 
 
+@with_methods_of(AnyRow)
 class JointSpace(NamedTuple):
     """Jointly learned weight vectors; their common scalars are ``linear.scalars.table[0]``."""
 
