@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -17,8 +18,7 @@ from typing import Any
 __all__ = ["Client", "Refused", "ServeError", "Unavailable", "new_id"]
 
 BUSY = {429, 502, 503, 504, 507}  # statuses after which the same request may succeed later
-# Seconds before a request is sent again: they double, with jitter.
-FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
+FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds before the next attempt; they double, with jitter
 
 
 class ServeError(Exception):
@@ -33,7 +33,7 @@ class ServeError(Exception):
 
 
 class Refused(ServeError):
-    """The server refuses the request, and would do so again: an invalid row, a wrong token."""
+    """The server refuses the request, and would do so again."""
 
 
 class Unavailable(ServeError):
@@ -45,29 +45,19 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-class Client:
+class Client(contextlib.AbstractContextManager["Client", None]):
     """A client of a server: it learns, predicts and reports.
 
-    A request that is lost, or that the server is too busy for, is sent again with the same event
-    id, up to ``retries`` times, so that nothing is learned twice. Threads may share a client; each
-    has its own connection. Rows are dicts, lists, arrays, or frames of pandas, Polars or pyarrow.
-
-    Parameters
-    ----------
-    url, token : str
-        Where the server is, such as ``http://127.0.0.1:8765``, and its token, if it has one.
-    timeout : float, default=30.0
-        Seconds without an answer before the request is sent again.
-    retries : int, default=8
+    A request that is lost, or that the server is too busy for, or that has no answer for
+    ``timeout`` seconds is sent again with the same event id, up to ``retries`` times, so that
+    nothing is learned twice. Threads may share a client; each has its own connection. Rows are
+    dicts, lists, arrays, or frames of pandas, Polars or pyarrow.
 
     Examples
     --------
-    >>> from maxmargin.client import Client
     >>> with Client("http://127.0.0.1:8765") as client:  # doctest: +SKIP
     ...     client.learn({"clicks": 3, "from": "mail"}, "buys")
-    ...     client.predict({"clicks": 2, "from": "mail"})
     {'learned': 1, 'duplicate': False, 'sequence': 1}
-    'buys'
     """
 
     def __init__(
@@ -79,16 +69,12 @@ class Client:
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._timeout, self._retries = timeout, retries
-        self._local = threading.local()
+        self._timeout, self._retries, self._local = timeout, retries, threading.local()
 
     def learn(
         self, rows: Any, labels: Any, *, weights: Any = None, id: str | None = None
     ) -> dict[str, Any]:
-        """Let the model learn from one row or many, as one event, which is on the disk then.
-
-        Returns ``learned`` (the number of rows), ``duplicate`` and ``sequence``.
-        """
+        """Let the model learn from one row or many, as one event, which is on the disk then."""
         values, many = _plain_rows(rows)
         names = ("rows", "labels", "weights") if many else ("row", "label", "weight")
         columns = values, _plain(labels), _plain(weights)
@@ -117,12 +103,11 @@ class Client:
 
     def label(self, ids: Any, labels: Any, *, weights: Any = None) -> dict[str, Any]:
         """Send the label of a prediction that had an id, or the labels of several; learned once."""
-        ids, labels, weights = _plain(ids), _plain(labels), _plain(weights)
+        columns, names = [_plain(ids), _plain(labels), _plain(weights)], ("id", "label", "weight")
         if isinstance(ids, str):
-            return self._post("/label", {"id": ids, "label": labels, "weight": weights})
-        weights = [None] * len(ids) if weights is None else weights
-        each = zip(ids, labels, weights, strict=True)
-        found = [{"id": key, "label": label, "weight": weight} for key, label, weight in each]
+            return self._post("/label", dict(zip(names, columns, strict=True)))
+        columns[2] = columns[2] or [None] * len(columns[0])
+        found = [dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True)]
         return self._post("/label", {"labels": found})
 
     def model(self) -> dict[str, Any]:
@@ -140,22 +125,16 @@ class Client:
         except (OSError, http.client.HTTPException):
             return False
 
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the connection of this thread; the next request opens a new one."""
         if (found := self._local.__dict__.pop(f"connection {os.getpid()}", None)) is not None:
             found.close()
 
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def _post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
-        try:
-            body = json.dumps(content, default=_plain, allow_nan=False).encode()
-        except ValueError as error:
-            raise ValueError(f"a row, label or weight cannot be sent as JSON: {error}") from None
+        body = json.dumps(content, default=_plain, allow_nan=False).encode()
         return json.loads(self._ask("POST", path, body))
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
@@ -167,12 +146,11 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 trouble = Unavailable(None, f"{self._url.netloc}: {error or type(error).__name__}")
             else:
-                if 200 <= status < 300:
+                if status == 200:
                     return content
-                try:
+                reason = content[:1000].decode("utf-8", "replace")
+                with contextlib.suppress(ValueError, TypeError, KeyError):
                     reason = str(json.loads(content)["error"])
-                except (ValueError, TypeError, KeyError):
-                    reason = content[:200].decode("utf-8", "replace")
                 if status not in BUSY:
                     raise Refused(status, reason)
                 trouble = Unavailable(status, reason)
@@ -185,8 +163,7 @@ class Client:
         """Status, body and ``Retry-After`` of one request, over the connection of this thread."""
         key, local = f"connection {os.getpid()}", self._local.__dict__
         if key not in local:
-            secure = self._url.scheme == "https"
-            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            kind = getattr(http.client, f"{self._url.scheme.upper()}Connection")
             local[key] = kind(self._url.hostname or "", self._url.port, timeout=self._timeout)
         connection = local[key]
         try:
@@ -200,15 +177,11 @@ class Client:
 
 def _plain_rows(rows: Any) -> tuple[Any, bool]:
     """Rows as lists and dicts, and whether they are many; missing values of frames are None."""
-    for method, options in (
-        ("to_dicts", {}),
-        ("to_pylist", {}),
-        ("to_dict", {"orient": "records"}),
-    ):
-        if hasattr(rows, method) and hasattr(rows, "columns"):
-            found = getattr(rows, method)(**options)
-            return [{k: None if v != v else v for k, v in row.items()} for row in found], True
-    if isinstance(rows, Mapping):
+    if hasattr(rows, "columns"):
+        named = getattr(rows, "to_dicts", None) or getattr(rows, "to_pylist", None)
+        found = named() if named else rows.to_dict(orient="records")
+        return [{k: None if v != v else v for k, v in row.items()} for row in found], True
+    if isinstance(rows, Mapping) or hasattr(rows, "to_dict"):
         return dict(rows), False
     if not (isinstance(rows, list | tuple) or hasattr(rows, "tolist")):
         raise TypeError(f"rows must be dicts, lists, arrays or frames, not {type(rows).__name__}")

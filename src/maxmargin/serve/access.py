@@ -34,7 +34,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class Access:
+class AccessRules:
     """Lets requests through that bring a token.
 
     ``learn_token`` is good for all routes, ``predict_token`` for those that teach nothing. Without
@@ -94,7 +94,9 @@ def _name_of(address: str) -> str | None:
 class Gate:
     """ASGI middleware that checks, counts, times and logs requests."""
 
-    def __init__(self, app: Any, *, access: Access, requests: Requests, routes: set[str]) -> None:
+    def __init__(
+        self, app: Any, *, access: AccessRules, requests: Requests, routes: set[str]
+    ) -> None:
         self.app, self.access, self.requests, self.routes = app, access, requests, routes
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from maxmargin import __version__
 from maxmargin.serve import openapi, page, prometheus
-from maxmargin.serve.access import LOOPBACK, Access, Gate
+from maxmargin.serve.access import LOOPBACK, AccessRules, Gate
 from maxmargin.serve.beginnings import as_file, checked_classes, description, servable
 from maxmargin.serve.bodies import (
     JSON,
@@ -98,7 +98,7 @@ def create_app(
     except BaseException:
         database.close()
         raise
-    return Application(service, Access(learn_token, predict_token, hosts))
+    return Application(service, AccessRules(learn_token, predict_token, hosts))
 
 
 def _begin(database: Database, learner: Any, classes: Any, coverage: float | None) -> None:
@@ -131,7 +131,7 @@ def _begin(database: Database, learner: Any, classes: Any, coverage: float | Non
 class Application(Starlette):
     """The ASGI application over a model; see `create_app`."""
 
-    def __init__(self, service: Service, access: Access) -> None:
+    def __init__(self, service: Service, access: AccessRules) -> None:
         self.service, self.requests = service, prometheus.Requests()
         self.status = Status(service, self.requests)
         routes = [

@@ -140,7 +140,7 @@ class LabelBody(Body):
 
 
 # ----------------------------------------------------------------------------------------- answers
-class Learned(TypedDict, total=False):
+class LearnedAnswer(TypedDict, total=False):
     """What was learned; it is on the disk. Batches have ``duplicates`` instead of ``duplicate``."""
 
     learned: Annotated[int, Meta(description="Rows that this request added to the model.")]
@@ -169,7 +169,7 @@ class Error(TypedDict):
 B = TypeVar("B", bound=Body)
 
 
-class Reader(Generic[B]):
+class BodyReader(Generic[B]):
     """Reads bodies of one type."""
 
     def __init__(self, kind: type[B]) -> None:
@@ -214,7 +214,7 @@ def _named(body: bytes | str, path: str) -> str:
     return f"a value of {path}"
 
 
-LEARN, PREDICT, LABEL = Reader(LearnBody), Reader(PredictBody), Reader(LabelBody)
+LEARN, PREDICT, LABEL = BodyReader(LearnBody), BodyReader(PredictBody), BodyReader(LabelBody)
 
 
 def rows_of(body: LearnBody | PredictBody) -> Any:

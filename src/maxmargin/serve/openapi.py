@@ -37,12 +37,12 @@ ERRORS = {
 }
 # Summary, body, answer, and errors beside those of all routes that need a token.
 OPERATIONS: dict[str, tuple[str, Any, Any, tuple[int, ...]]] = {
-    "post /learn": ("Learn", bodies.LearnBody, bodies.Learned, tuple(LEARN_ERRORS)),
+    "post /learn": ("Learn", bodies.LearnBody, bodies.LearnedAnswer, tuple(LEARN_ERRORS)),
     "post /predict": ("Predict", bodies.PredictBody, bodies.Prediction, tuple(LEARN_ERRORS)),
     "post /label": (
         "Send the label of a prediction",
         bodies.LabelBody,
-        bodies.Learned,
+        bodies.LearnedAnswer,
         (404, 409, *LEARN_ERRORS),
     ),
     "get /model": ("The state of the model", None, JSON, ()),

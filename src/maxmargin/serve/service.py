@@ -35,7 +35,7 @@ REPLAYING, READY, STOPPING, STOPPED, FAILED = "replaying", "ok", "stopping", "st
 logger = logging.getLogger("maxmargin.serve")
 
 
-class Stored(msgspec.Struct):
+class StoredEvent(msgspec.Struct):
     """An event that is being stored, with what is needed to undo it."""
 
     event: Event
@@ -45,7 +45,7 @@ class Stored(msgspec.Struct):
     refusal: Refusal | None = None
 
 
-class Task:
+class QueuedRequest:
     """One request that is stored, or a function that is called between two events."""
 
     future: asyncio.Future[Any]
@@ -59,16 +59,16 @@ class Task:
         """The ids that it depends on: tasks with the same are never stored together."""
         return ()
 
-    def store(self, service: Service) -> list[Stored]:
+    def store(self, service: Service) -> list[StoredEvent]:
         """Write its events; a `Refusal` before anything is written refuses the request."""
         return []
 
-    def answer(self, stored: list[Stored]) -> Any:
+    def answer(self, stored: list[StoredEvent]) -> Any:
         """The answer, when all is stored and learned."""
         raise NotImplementedError
 
 
-class Learn(Task):
+class Learn(QueuedRequest):
     """Learn from a body; with an id for each row, from the rows that are new."""
 
     def __init__(self, body: LearnBody, lesson: Lesson, text: bytes, size: int) -> None:
@@ -79,7 +79,7 @@ class Learn(Task):
     def claims(self) -> Iterable[str]:
         return [each for each in self.lesson.ids if each is not None]
 
-    def store(self, service: Service) -> list[Stored]:
+    def store(self, service: Service) -> list[StoredEvent]:
         ids = self.lesson.ids
         if ids:
             new, seen = [], set[str | None]()
@@ -106,13 +106,13 @@ class Learn(Task):
                 setattr(body, name, [values[k] for k in new])
         self.lesson, self.text = model.lesson(body), msgspec.json.encode(body)
 
-    def answer(self, stored: list[Stored]) -> Any:
+    def answer(self, stored: list[StoredEvent]) -> Any:
         many = self.body.ids is not None
         count = len(self.lesson.codes) if stored else 0
         return acknowledged(stored, count, self.duplicates, self.sequence, many=many)
 
 
-class Label(Task):
+class Label(QueuedRequest):
     """Learn from rows that were predicted, given their labels; from each once."""
 
     def __init__(self, labels: list[LabelOne], size: int, *, many: bool) -> None:
@@ -123,7 +123,7 @@ class Label(Task):
     def claims(self) -> Iterable[str]:
         return [each.id for each in self.labels]
 
-    def store(self, service: Service) -> list[Stored]:
+    def store(self, service: Service) -> list[StoredEvent]:
         found: dict[str, tuple[Any, Event, Lesson, Waiting]] = {}
         for each in self.labels:
             (code,) = service.model.codes_of([each.label])
@@ -147,44 +147,44 @@ class Label(Task):
             for key, (label, event, lesson, waiting) in found.items()
         ]
 
-    def answer(self, stored: list[Stored]) -> Any:
+    def answer(self, stored: list[StoredEvent]) -> Any:
         return acknowledged(stored, len(stored), self.duplicates, self.sequence, many=self.many)
 
 
-class Await(Task):
+class Await(QueuedRequest):
     """Keep rows that were predicted, and the answers, until their labels come."""
 
     def __init__(self, ids: list[str], rows: list[Any], answers: list[Any], size: int) -> None:
         super().__init__(size)
         self.ids, self.rows, self.answers = ids, rows, answers
 
-    def store(self, service: Service) -> list[Stored]:
+    def store(self, service: Service) -> list[StoredEvent]:
         for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True):
             texts = (msgspec.json.encode(each).decode() for each in (row, answer))
             service.await_label(Waiting(key, time.time(), *texts))
         return []
 
-    def answer(self, stored: list[Stored]) -> Any:
+    def answer(self, stored: list[StoredEvent]) -> Any:
         return None
 
 
-class Call(Task):
+class Call(QueuedRequest):
     """Call a function of the model between two events."""
 
     def __init__(self, function: Callable[[ServedModel], Any]) -> None:
         super().__init__()
         self.function, self.found = function, None
 
-    def store(self, service: Service) -> list[Stored]:
+    def store(self, service: Service) -> list[StoredEvent]:
         self.found = self.function(service.model)
         return []
 
-    def answer(self, stored: list[Stored]) -> Any:
+    def answer(self, stored: list[StoredEvent]) -> Any:
         return self.found
 
 
 def acknowledged(
-    stored: list[Stored], learned: int, duplicates: int, sequence: int, *, many: bool
+    stored: list[StoredEvent], learned: int, duplicates: int, sequence: int, *, many: bool
 ) -> dict[str, Any]:
     """The answer to a request to learn; raises if one of its events was refused."""
     for each in stored:
@@ -213,9 +213,9 @@ class Service:
         self.failure: BaseException | None = None
         self.is_closed = False
         self.began = time.monotonic()
-        self.queue: deque[Task] = deque()
-        self._current: list[Task] = []
-        self.unmarked: list[Stored] = []  # refused events that the database does not name yet
+        self.queue: deque[QueuedRequest] = deque()
+        self._current: list[QueuedRequest] = []
+        self.unmarked: list[StoredEvent] = []  # refused events that the database does not name yet
         self._bytes = self._new_waiting = 0
         self._wake = threading.Condition()
         self.recovered = threading.Event()
@@ -230,7 +230,7 @@ class Service:
         )
         self._thread.start()
 
-    async def ask(self, task: Task) -> Any:
+    async def ask(self, task: QueuedRequest) -> Any:
         """The answer to a task; a `Refusal` if it is refused."""
         with self._wake:
             if self.status != READY:
@@ -274,13 +274,13 @@ class Service:
         ids: list[str],
         waiting: Waiting | None = None,
         label: str | None = None,
-    ) -> Stored:
+    ) -> StoredEvent:
         """Store an event as the next one."""
         self.sequence += 1
         event = event._replace(sequence=self.sequence, time=time.time())
         self.database.append(event, ids, label)
         self._new_waiting -= waiting is not None
-        return Stored(event, lesson, ids, waiting)
+        return StoredEvent(event, lesson, ids, waiting)
 
     def await_label(self, waiting: Waiting) -> None:
         self._new_waiting += self.database.await_label(waiting)
@@ -327,14 +327,14 @@ class Service:
             logger.info("replayed %d events after event %d in %.1f s", count, after, seconds)
         self._mark_refused()
 
-    def _next_tasks(self) -> list[Task] | None:
+    def _next_tasks(self) -> list[QueuedRequest] | None:
         """The next tasks to store together, none if none come soon; None at the end."""
         with self._wake:
             if not self.queue:
                 if self.status != READY:
                     return None
                 self._wake.wait(timeout=1.0)
-            taken, claimed = list[Task](), set[str]()
+            taken, claimed = list[QueuedRequest](), set[str]()
             while self.queue and len(taken) < GROUP_TASKS:
                 claims = set(self.queue[0].claims())
                 if claims & claimed:
@@ -344,11 +344,11 @@ class Service:
                 taken.append(self.queue.popleft())
             return taken
 
-    def _process(self, tasks: list[Task]) -> None:
+    def _process(self, tasks: list[QueuedRequest]) -> None:
         """Store the events of some tasks, learn from them, and answer."""
         before, self._new_waiting = self.sequence, 0
-        planned: list[tuple[Task, list[Stored]]] = []
-        answers: list[tuple[Task, Any]] = []
+        planned: list[tuple[QueuedRequest, list[StoredEvent]]] = []
+        answers: list[tuple[QueuedRequest, Any]] = []
         try:
             with self.database.transaction():
                 for each in self.unmarked:
@@ -380,7 +380,7 @@ class Service:
         self._mark_refused()
         deliver(answers)
 
-    def _learn(self, stored: Stored) -> None:
+    def _learn(self, stored: StoredEvent) -> None:
         """Learn from a stored event, or keep in mind that it was refused."""
         self.model.counts.sequence = stored.event.sequence
         if stored.refusal is None:
@@ -440,17 +440,17 @@ class Service:
         logger.debug("snapshot after event %d by %s", self.snapshot_sequence, __version__)
 
 
-def stored_again(model: ServedModel, event: Event) -> Stored:
+def stored_again(model: ServedModel, event: Event) -> StoredEvent:
     """A stored event, as it was when it came."""
     try:
         lesson = model.lesson_of(event)
     except Refusal as error:
-        return Stored(event, None, [], refusal=error)
+        return StoredEvent(event, None, [], refusal=error)
     waiting = None
     if event.prediction is not None and event.answer is not None:
         row = msgspec.json.encode(_row_in(event.body)).decode()
         waiting = Waiting(event.prediction, event.time, row, event.answer)
-    return Stored(event, lesson, [each for each in lesson.ids if each is not None], waiting)
+    return StoredEvent(event, lesson, [each for each in lesson.ids if each is not None], waiting)
 
 
 def _row_in(body: str) -> Any:
@@ -468,7 +468,7 @@ def refusal_of(error: Exception) -> Refusal:
     return Refusal(422, str(error) or type(error).__name__)
 
 
-def deliver(answers: list[tuple[Task, Any]]) -> None:
+def deliver(answers: list[tuple[QueuedRequest, Any]]) -> None:
     """Set the results of all tasks, those of one event loop in one call."""
     by_loop: dict[Any, list[tuple[Any, Any]]] = {}
     for task, answer in answers:
