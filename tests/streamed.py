@@ -62,7 +62,7 @@ class Breaking(streams.Source):
     def restore(self, schema: dict[str, Any]) -> None:
         self.source.restore(schema)
 
-    def blocks(self, start: streams.Position = streams.START) -> Any:
+    def blocks(self, start: int = 0) -> Any:
         for block in self.source.blocks(start):
             if self.left == 0:
                 raise self.error

@@ -118,11 +118,10 @@ class LogSource(streams.Source):
     def survey(self):
         return self.rows.survey()
 
-    def blocks(self, start=streams.START):
+    def blocks(self, start=0):
         for block in self.rows.blocks():
-            here = block.end.row
-            end = streams.Position(start.offset + here, start.row + here, 0)
-            self.behind[end] = self.behind.pop(here)
+            end = start + block.end
+            self.behind[end] = self.behind.pop(block.end)
             yield block._replace(end=end)
 
     def reach(self, block):

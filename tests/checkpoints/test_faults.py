@@ -286,7 +286,7 @@ def test_files_that_the_system_refuses_to_extend(data, tmp_path):
     assert model.read_bytes() == expected
     progress = CheckpointFile(tmp_path / "c").read(Checkpoint.of).progress
     assert progress.passes == 0
-    assert 0 < progress.position.row < ROWS
+    assert 0 < progress.position < ROWS
     assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import requires
 EXTRAS = {
     *("typer", "click", "rich"),
     *("matplotlib", "jinja2"),
-    *("pyarrow", "narwhals", "zstandard"),
+    *("pyarrow", "narwhals"),
     *("fsspec", "aiohttp"),
     *("onnx", "onnxruntime", "skl2onnx"),
     *("pandas", "polars", "skops"),

@@ -17,13 +17,21 @@ from streams.rows import assert_same, everything, read
 
 from maxmargin import streams
 
-zstandard = pytest.importorskip("zstandard")
+pa = pytest.importorskip("pyarrow")
+
+
+def zstd(content):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as file:
+        file.write(content)
+    return sink.getvalue().to_pybytes()
+
 
 COMPRESS = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
     "xz": lzma.compress,
-    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "zst": zstd,
 }
 
 
@@ -97,9 +105,9 @@ def test_cut_short(tmp_path, kind, share):
     compressed = COMPRESS[kind](TEXT)
     path = tmp_path / "cut.txt"
     path.write_bytes(compressed[: min(max(int(share * len(compressed)), 7), len(compressed) - 1)])
-    with pytest.raises(streams.StreamError, match=r"cut\.txt: damaged, more than"):
+    with pytest.raises(streams.StreamError, match=r"cut\.txt: damaged: "):
         list(streams.open(path, block_size=1000).blocks())
-    with pytest.raises(streams.StreamError, match=r"cut\.txt: damaged, more than"):
+    with pytest.raises(streams.StreamError, match=r"cut\.txt: damaged: "):
         list(streams.open(path, block_size=1000, on_error="skip").blocks())
 
 
@@ -110,16 +118,15 @@ def test_damaged(tmp_path, kind, share):
     compressed[int(share * len(compressed))] ^= 0x55
     path = tmp_path / "damaged.txt"
     path.write_bytes(compressed)
-    with pytest.raises(streams.StreamError, match=r"damaged.txt: damaged, more than [\d,]+ bytes"):
+    with pytest.raises(streams.StreamError, match=r"damaged.txt: damaged: "):
         list(streams.open(path).blocks())
 
 
 def test_zstd_needs_a_package(tmp_path, monkeypatch):
     path = tmp_path / "some.txt.zst"
     path.write_bytes(COMPRESS["zst"](TEXT))
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    monkeypatch.setitem(sys.modules, "compression.zstd", None)
-    with pytest.raises(streams.StreamError, match="zstandard"):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(streams.StreamError, match="zstd need pyarrow"):
         list(streams.open(path).blocks())
 
 
@@ -133,7 +140,6 @@ def test_pipes(kind, first):
         assert not source.repeatable
         blocks = list(source.blocks())
     assert_same(everything(blocks), read(TEXT))
-    assert blocks[-1].done == len(content)
 
 
 @pytest.mark.parametrize("kind", COMPRESS)

@@ -39,7 +39,7 @@ def folder(tmp_path):
     return tmp_path / "data"
 
 
-def rows_of(source, start=streams.START):
+def rows_of(source, start=0):
     blocks = list(source.blocks(start))
     dense = [each.X if isinstance(each.X, np.ndarray) else each.X.toarray() for each in blocks]
     return np.vstack(dense), np.concatenate([each.y for each in blocks])
@@ -81,10 +81,8 @@ def test_files_in_the_order_of_their_names_and_what_their_folders_tell(folder, w
     blocks = list(source.blocks())
     assert blocks[-1].done == source.total
     for block in blocks[:: len(blocks) // 5]:
-        if block.end.row < len(rows):
-            np.testing.assert_array_equal(
-                rows_of(opened(place), block.end)[0], rows[block.end.row :]
-            )
+        if block.end < len(rows):
+            np.testing.assert_array_equal(rows_of(opened(place), block.end)[0], rows[block.end :])
     if files is not None:
         files.rm("/copied", recursive=True)
 
@@ -135,10 +133,10 @@ def test_types_that_fit_and_columns_that_are_missing(folder):
     parquet.write_table(whole, path)
     assert rows_of(opened(folder))[0][-2:, 0].tolist() == [3.0, 4.0]
     parquet.write_table(whole.select(["label"]), path)
-    with pytest.raises(streams.StreamError, match=r"c/part-1.parquet: there is no column 'x'"):
+    with pytest.raises(streams.StreamError, match="column 'x': the number is missing"):
         rows_of(opened(folder))
     path.write_bytes(b"PAR1 nothing")
-    with pytest.raises(streams.StreamError, match=r"c/part-1.parquet: "):
+    with pytest.raises(streams.StreamError, match=r"c/part-1.parquet"):
         rows_of(opened(folder))
 
 
@@ -146,14 +144,26 @@ def test_what_is_no_such_folder(tmp_path, folder):
     with pytest.raises(FileNotFoundError, match=r"none-\*.parquet"):
         streams.open(tmp_path / "none-*.parquet")
     (tmp_path / "text").mkdir()
-    (tmp_path / "text/rows.csv").write_text("x,y\n1,2\n")
-    with pytest.raises(IsADirectoryError, match="without Parquet files"):
+    (tmp_path / "text/rows.txt").write_text("x,y\n1,2\n")
+    with pytest.raises(
+        streams.StreamError, match=r"no files of tables, whose names end with \.csv"
+    ):
         streams.open(tmp_path / "text")
-    with pytest.raises(streams.StreamError, match="only Parquet files can be read together"):
-        streams.open(tmp_path / "text/*.csv")
-    with pytest.raises(ValueError, match="only Parquet files"):
-        streams.open(folder, format="csv")
+    with pytest.raises(ValueError, match="svmlight cannot be read together"):
+        streams.open(folder, format="svmlight")
     (folder / "_delta_log").mkdir()
     (folder / "_delta_log/0.json").write_text("{}")
     with pytest.raises(streams.StreamError, match="Delta"):
         streams.open(folder)
+
+
+def test_several_files_of_csv(tmp_path):
+    (tmp_path / "a.csv").write_text("x,city,label\n1,Ulm,0\n2,Rome,1\n")
+    (tmp_path / "b.csv").write_text("city,label,x\nUlm,1,3\n")
+    X, y = rows_of(streams.open(tmp_path))
+    assert X.tolist() == [[1, 0, 0, 0, 1], [2, 0, 0, 1, 0], [3, 0, 0, 0, 1]]
+    assert y.tolist() == [0, 1, 1]
+    assert rows_of(streams.open(tmp_path), 2)[1].tolist() == [1]
+    (tmp_path / "b.csv").write_text("city,label,x\nUlm,1,3\nUlm,1,many\n")
+    with pytest.raises(streams.StreamError, match="row 4, column 'x'"):
+        rows_of(streams.open(tmp_path))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
-from maxmargin.streams import START, Position, StreamError, iterators
+from maxmargin.streams import StreamError, iterators
 from maxmargin.streams.iterators import IteratorSource
 
 
@@ -44,7 +44,7 @@ class StartsAnew:
         return iter(self.items)
 
 
-def rows_of(source, start=START, width=None):
+def rows_of(source, start=0, width=None):
     blocks = list(source.blocks(start))
     dense = [block.X.toarray() if sparse.issparse(block.X) else block.X for block in blocks]
     width = width or dense[-1].shape[1]
@@ -94,7 +94,7 @@ def test_taken_up_again_after_each_row(wrap, items, monkeypatch):
         rest = list(IteratorSource(wrap(items)).blocks(block.end))
         assert rest[0].end == follower.end
     for row in range(len(y)):
-        rest, labels = rows_of(IteratorSource(wrap(items)), Position(row, row, 0), X.shape[1])
+        rest, labels = rows_of(IteratorSource(wrap(items)), row, X.shape[1])
         np.testing.assert_array_equal(rest, X[row:])
         np.testing.assert_array_equal(labels, y[row:])
 

@@ -33,7 +33,7 @@ def test_rows_with_labels_that_cannot_be_used_are_skipped_and_counted(tmp_path):
         found = [label for block in source.blocks() for label in block.y.tolist()]
         assert (found, source.skipped) == (["a", "b"], 1)
         assert source.survey().classes.tolist() == ["a", "b"]
-        with pytest.raises(StreamError, match=r"rows.csv, line 3, column 'y': a label has 257 let"):
+        with pytest.raises(StreamError, match=r"rows.csv, row 2, column 'y': a label has 257 let"):
             list(streams.open(path, label="y", recipe=recipe).blocks())
     path.write_text(f"x,y\n1,1\n2,{2**53}\n3,2\n")
     source = streams.open(path, label="y", on_error="skip")

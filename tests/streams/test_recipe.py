@@ -267,11 +267,11 @@ def test_rows_with_gaps_are_refused_or_left_out():
     kept = streams.open(io.BytesIO(text), label="y", recipe=Recipe(missing="skip"), format="csv")
     assert prepared(kept).shape[0] == 200 - gaps
     assert kept.skipped == gaps
-    first = int(np.argmax(table.age.isna())) + 2
+    first = int(np.argmax(table.age.isna())) + 1
     refused = streams.open(
         io.BytesIO(text), label="y", recipe=Recipe(missing="error"), format="csv"
     )
-    with pytest.raises(StreamError, match=f"line {first}, column 'age': the number is missing"):
+    with pytest.raises(StreamError, match=f"row {first}, column 'age': the number is missing"):
         prepared(refused)
 
 
@@ -836,20 +836,16 @@ def test_arff_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.json", "t.txt", "t.jsonl.gz"])
-def test_json_is_named_with_a_way_out(tmp_path, name):
-    path, data = tmp_path / name, b'{"a": 1, "label": 0}\n{"a": 2, "label": 1}\n'
+def test_lines_of_json_are_a_table(tmp_path, name):
+    path, data = tmp_path / name, b'{"a": 1, "c": "x", "label": 0}\n{"a": 2.5, "label": 1}\n'
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    with pytest.raises(
-        StreamError, match=f"{name} is JSON, which is not supported; convert"
-    ) as error:
-        streams.open(path)
-    assert f"pandas.read_json({str(path)!r}, lines=True).to_parquet(" in str(error.value)
-    with pytest.raises(StreamError, match=r"read_json\('rows.json', lines=True\)"):
-        streams.open(io.BytesIO(data))
+    (block,) = streams.open(path).blocks()
+    assert block.X.toarray().tolist() == [[1, 0, 0, 1], [2.5, 1, 0, 0]]
+    assert block.y.tolist() == [0, 1]
 
 
-def test_a_list_of_objects_is_converted_in_one_go(tmp_path):
+def test_a_list_of_objects_in_json_is_refused(tmp_path):
     path = tmp_path / "t.json"
     path.write_text('[{"a": 1, "label": 0},\n {"a": 2, "label": 1}]')
-    with pytest.raises(StreamError, match=r"read_json\('[^']*t.json'\).to_parquet"):
+    with pytest.raises(StreamError, match="must have one object in each line: convert it"):
         streams.open(path)

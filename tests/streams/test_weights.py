@@ -12,8 +12,7 @@ from streamed import Breaking, svmlight_text
 from streams.rows import everything
 
 from maxmargin import AMIRA, Perceptron, streams
-from maxmargin.streams import START, StreamError
-from maxmargin.streams.source import Position
+from maxmargin.streams import StreamError
 from maxmargin.training.online import OnlineTrainer
 
 WEIGHTS = st.floats(0.0, allow_nan=False, allow_infinity=False)
@@ -21,7 +20,7 @@ HERE = st.none() | WEIGHTS
 BAD_NUMBERS = {"negative": -1.0, "infinite": np.inf, "missing": np.nan}
 
 
-def weights_of(source, start=START):
+def weights_of(source, start=0):
     """Of all rows, with 1 where a block has none."""
     blocks = list(source.blocks(start))
     assert all(block.weight is None or block.weight.dtype == np.float64 for block in blocks)
@@ -157,8 +156,7 @@ def test_bad_weights_in_tables(tmp_path, trouble):
     written = {"negative": "-1", "infinite": "inf", "missing": ""}[trouble]
     text = CSV.replace("0.25,0,", f"0.25,{written},")
     for source in tables(tmp_path, text, label="answer", weight="cost"):
-        place = "line 3" if source.name.endswith(".csv") else "row 2"
-        message = f"{source.name}, {place}, column 'cost': the weight is {trouble}."
+        message = f"{source.name}, row 2, column 'cost': the weight is {trouble}."
         with pytest.raises(StreamError) as raised:
             list(source.blocks())
         assert str(raised.value) == message
@@ -172,8 +170,7 @@ def test_text_as_weights(tmp_path):
     (tmp_path / "t.csv").write_text(CSV.replace("0.25,0,", "0.25,heavy,"))
     with pytest.raises(StreamError) as raised:
         list(streams.open(tmp_path / "t.csv", label="answer", weight="cost").blocks())
-    expected = "t.csv, line 3, column 'cost': expected a weight, found 'heavy'."
-    assert str(raised.value).endswith(expected)
+    assert "t.csv, row 2, column 'cost': expected a number" in str(raised.value)
     skipping = streams.open(tmp_path / "t.csv", label="answer", weight="cost", on_error="skip")
     assert (weights_of(skipping), skipping.skipped) == ([2.0, 1.5], 1)
     table = arrow.table({"a": [1.0, 2.0], "w": ["1", "2"], "y": [0, 1]})
@@ -218,7 +215,7 @@ def test_arrays(tmp_path, block_size, dtype):
     for source in arrays(tmp_path, X, y, weight, block_size=block_size):
         assert weights_of(source) == weight.astype(np.float64).tolist()
         first = next(source.blocks())
-        assert weights_of(source, first.end) == weight[first.end.row :].astype(float).tolist()
+        assert weights_of(source, first.end) == weight[first.end :].astype(float).tolist()
 
 
 @pytest.mark.parametrize("trouble", BAD_NUMBERS)
@@ -264,7 +261,7 @@ def test_iterables_of_blocks():
         parts = np.split(np.arange(30), cuts)
         source = streams.open([(X[part], y[part], weight[part]) for part in parts])
         assert weights_of(source) == weight.tolist()
-        assert weights_of(source, Position(5, 5, 0)) == weight[5:].tolist()
+        assert weights_of(source, 5) == weight[5:].tolist()
     once = streams.open((X[[i]], y[[i]], weight[[i]]) for i in range(30))
     assert weights_of(once) == weight.tolist()
     assert weights_of(streams.open([(X, y, None)])) == [1.0] * 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from maxmargin.streams import START, Block, Position, Source
+from maxmargin.streams import Block, Source
 from maxmargin.streams.source import DelegatingSource
 
 
@@ -17,9 +17,9 @@ class Counted(DelegatingSource):
         self.rows_read = 0  # the same, where each counts as often as it was read
         self.left_out = 0  # of these, rows of weight 0
 
-    def blocks(self, start: Position = START) -> Iterator[Block]:
+    def blocks(self, start: int = 0) -> Iterator[Block]:
         for block in self._source.blocks(start):
-            self.rows = max(self.rows, block.end.row)
+            self.rows = max(self.rows, block.end)
             self.rows_read += block.X.shape[0]
             if block.weight is not None:
                 self.left_out += int((block.weight == 0.0).sum())

@@ -17,10 +17,10 @@ from maxmargin.cli.errors import in_words, misuse
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-TABLES = ("csv", "parquet", "arrow")
+TABLES = ("csv", "parquet", "arrow", "json")
 
 
-Kind = Literal["svmlight", "csv", "parquet", "arrow", "numpy"]
+Kind = Literal["svmlight", "csv", "parquet", "arrow", "json", "numpy"]
 Data = Annotated[
     str,
     typer.Argument(metavar="DATA", help="File, URL (s3://...), or - for standard input."),
@@ -244,7 +244,7 @@ def with_bar(source: Any, title: str, enabled: bool = True) -> Iterator[Any]:
     with bar(title, total and total / 1e6, "MB", enabled=enabled) as advance:
         for block in source.blocks():
             yield block
-            advance((block.done - done) / 1e6, note=f"{block.end.row:,} rows")
+            advance((block.done - done) / 1e6, note=f"{block.end:,} rows")
             done = block.done
 
 

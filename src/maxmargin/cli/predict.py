@@ -96,7 +96,7 @@ def check_labels(block: Any, learner: BaseEstimator, source: Any) -> None:
     question = "do lines begin with an entry, without a label?"
     if (strange := np.setdiff1d(block.y, learner.classes_)).size:
         raise ValueError(
-            f"{source.name}, before row {block.end.row + 1:,}: a label {strange[0]:g} with a "
+            f"{source.name}, before row {block.end + 1:,}: a label {strange[0]:g} with a "
             f"weight, which the model does not know; {question}"
         )
     X, shift = block.X, 0 if source.schema().get("zero_based") else 1
@@ -104,7 +104,7 @@ def check_labels(block: Any, learner: BaseEstimator, source: Any) -> None:
     columns, labels = X.indices[X.indptr[filled]] + shift, block.y[filled]
     if filled.size and ((labels >= 0.0) & (labels < columns)).all():
         raise ValueError(
-            f"{source.name}, before row {block.end.row + 1:,}: all labels have weights, and are "
+            f"{source.name}, before row {block.end + 1:,}: all labels have weights, and are "
             f"less than the first column of their row; {question} If they do not, leave out the "
             "weights, of which predictions know nothing."
         )

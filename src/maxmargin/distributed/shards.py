@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -12,8 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin import streams
-from maxmargin.streams.addresses import is_address, without_credentials
-from maxmargin.streams.folders import addresses_like
+from maxmargin.streams.files import paths_like, shown
 from maxmargin.training import inputs
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.sample_weights import check_weights
@@ -85,16 +83,13 @@ def files(paths: Any, **options: Any) -> list[File]:
         raise ValueError("Files on many machines cannot be prepared by a recipe, which learns.")
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         path = os.fspath(path)
-        if is_address(path):
-            matching = addresses_like(path)
-        else:
-            matching = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+        matching = paths_like(path)
         if not matching:
-            raise FileNotFoundError(f"There is no file {without_credentials(path)}.")
+            raise FileNotFoundError(f"There is no file {shown(path)}.")
         found += matching
     if not found:
         raise ValueError("There are no files to learn from.")
-    return [File(k, without_credentials(path), path, options) for k, path in enumerate(found)]
+    return [File(k, shown(path), path, options) for k, path in enumerate(found)]
 
 
 # ---------------------------------------------------------------------------------- encoded shards

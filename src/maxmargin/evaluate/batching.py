@@ -78,7 +78,7 @@ def labelled(blocks: Iterable[Block], name: str) -> Iterator[tuple[Any, Any, Any
         width = width or block.X.shape[1]
         if block.X.shape[1] != width:
             raise OptionError(
-                f"{name}, before row {block.end.row:,}: rows have become wider; "
+                f"{name}, before row {block.end:,}: rows have become wider; "
                 "set the number of columns with ",
                 Option("n_features", ""),
                 ".",

@@ -5,28 +5,25 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maxmargin.streams.files import Folder, LocalFile, Stored, UnchangedSource
+from maxmargin.streams.files import Files, UnchangedSource
 from maxmargin.streams.formats import format_of as format_of
 from maxmargin.streams.formats import kind_of
 from maxmargin.streams.formats import opened as opened
 from maxmargin.streams.option_errors import Option, OptionError, OptionWarning
-from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
+from maxmargin.streams.source import Block, Source, StreamError, Surprise, Survey
 
 if TYPE_CHECKING:
     from maxmargin.streams.recipe import Recipe
 
 __all__ = [
-    "START",
     "Block",
     "Option",
     "OptionError",
     "OptionWarning",
-    "Position",
     "Recipe",
     "Source",
     "StreamError",
@@ -41,7 +38,7 @@ SOURCES = {
     "numpy": ("arrays", "ArraySource"),
     "iterator": ("iterators", "IteratorSource"),
 }
-FORMATS = ("svmlight", "csv", "parquet", "arrow", "numpy")
+FORMATS = ("svmlight", "csv", "parquet", "arrow", "json", "numpy")
 
 
 def open(
@@ -60,14 +57,14 @@ def open(
     ----------
     source : path, address, "-", binary file, frame, stream of Arrow, array, or iterable
         "-" is standard input. Text may be compressed with gzip, bzip2, xz or zstd. A folder, or a
-        pattern such as ``data/year=*/*.parquet``, means all its Parquet files. URLs are those of
-        fsspec ("s3://...", "https://...", "zip://rows.csv::https://..."). Frames are from pandas,
+        pattern such as ``data/year=*/*.parquet``, means all its tables. URLs are those of fsspec
+        ("s3://...", "https://...", "zip://rows.csv::https://..."). Frames are from pandas,
         polars or pyarrow, or any object with ``__arrow_c_stream__``, such as a DuckDB relation, or
         Hugging Face datasets; arrays may be memory maps. An iterable yields blocks (X, y), or pairs
         of a dict and its label, or triples with weights.
     y : array of shape (n_rows,), default=None
         The labels, if ``source`` is an array.
-    format : {"svmlight", "csv", "parquet", "arrow", "numpy"}, default=None
+    format : {"svmlight", "csv", "parquet", "arrow", "json", "numpy"}, default=None
         By default detected from the first bytes or the name of the file; otherwise svmlight.
     schema : dict, default=None
         Schema of another source (`Source.schema`), to read the columns in the same way.
@@ -130,8 +127,8 @@ def open(
             f"{source}: the schema has columns without names; those of a table have names."
         )
     files = _files_of(source, kind, options)
-    if kind == "numpy" and isinstance(source, LocalFile):
-        source = source.path
+    if kind == "numpy" and isinstance(source, Files):
+        source = Path(source.paths[0])
     if family not in ("table", kind):
         known = {}  # columns without names are the same in all kinds of sources
     given = {**known, **options}
@@ -159,18 +156,16 @@ def open(
     return recipe_source.PreparedSource(rows, recipe, frozen=frozen)
 
 
-def _files_of(source: Any, kind: str, options: dict[str, Any]) -> Sequence[Stored]:
+def _files_of(source: Any, kind: str, options: dict[str, Any]) -> list[Files]:
     """The files of a source, which must not change while they are read."""
-    files = [source] if isinstance(source, Stored) else []
-    if isinstance(source, Folder):
-        files = list(source.stored)
+    files = [source] if isinstance(source, Files) else []
     if kind == "numpy":
-        if files and not isinstance(source, LocalFile):
+        if files and files[0].system is not None:
             raise StreamError(
                 f"{source}: arrays must be in a file of this machine: copy it there first."
             )
         beside = (options.get("y"), options.get("weight"))
-        files += [LocalFile(Path(each)) for each in beside if isinstance(each, str | os.PathLike)]
+        files += [Files(os.fspath(each)) for each in beside if isinstance(each, str | os.PathLike)]
     return files
 
 

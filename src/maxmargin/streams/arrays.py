@@ -17,9 +17,7 @@ from scipy import sparse
 from maxmargin._extras import is_on_device
 from maxmargin.streams.source import (
     BLOCK_SIZE,
-    START,
     Block,
-    Position,
     Source,
     StreamError,
     Survey,
@@ -154,9 +152,9 @@ class ArraySource(Source):
                 classes = sorted_labels(np.concatenate([classes, labels]) if start else labels)
         return Survey(classes, self._X.shape[1], self._X.shape[0])
 
-    def blocks(self, start: Position = START) -> Iterator[Block]:
+    def blocks(self, start: int = 0) -> Iterator[Block]:
         rows = self._X.shape[0]
-        begin = start.offset
+        begin = start
         while begin < rows:
             end = self._end(begin)
             X = self._rows(begin, end)
@@ -165,7 +163,7 @@ class ArraySource(Source):
             if self._weight is not None:
                 weight = check_weights(self._weight[begin:end], self.name, begin)
             done = int(self.total or 0) * end // rows
-            yield Block(X, y, Position(end, end, 0), done, weight)
+            yield Block(X, y, end, done, weight)
             begin = end
 
     def _end(self, begin: int) -> int:
@@ -213,9 +211,9 @@ class ArraySource(Source):
         count, end = self._X.shape[0], 0
         for begin in np.linspace(0, max(count - 1, 0), IDENTITY_PIECES).astype(int).tolist():
             if begin >= end:
-                for block in islice(self.blocks(Position(begin, begin, 0)), 1):
+                for block in islice(self.blocks(begin), 1):
                     hashed.update(content_of(block))
-                    end = block.end.offset
+                    end = block.end
         return hashed.hexdigest()
 
     def schema(self) -> dict[str, Any]:

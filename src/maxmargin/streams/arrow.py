@@ -1,15 +1,17 @@
-"""Common parts of tables: pyarrow, pieces of tables, and values of columns."""
+"""What readers of tables give, and values of columns of Arrow."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from maxmargin.streams.option_errors import Message, Option
 from maxmargin.streams.source import StreamError
+from maxmargin.streams.spellings import FALSE, TRUE, is_number
 
 KINDS = ("number", "boolean", "text")
 WEIGHT = "weight"  # the kind of a column of sample weights
@@ -26,12 +28,30 @@ class Piece(NamedTuple):
     """Some rows of a table."""
 
     table: Any  # pyarrow.Table
-    end: int  # where the piece ends, in the unit of the reader
-    line: int  # number of lines read so far, 0 where there are no lines
-    done: int  # bytes read so far, as stored on disk
-    lost: Sequence[int]  # indices of skipped rows, among all rows of the piece
-    place: Callable[[int], str]  # the place of row i of the table, for messages
-    error: StreamError | None = None  # of the row after the table, which ends reading
+    done: int = 0  # bytes read so far, as stored on disk
+    lost: Sequence[int] = ()  # indices of rows that were skipped, among all rows read so far
+
+
+class TableReader(Protocol):
+    """Rows in named columns, as Arrow tables."""
+
+    name: str  # for messages
+    total: int | None  # size in bytes, if known
+    rows: int | None  # number of rows, if it is known without reading them
+    repeatable: bool  # whether it can be read more than once
+    is_threaded: bool  # whether another thread may read it
+
+    def kinds(self) -> dict[str, str | None]:
+        """The columns and their kinds: "number", "boolean", "text", or None for other types."""
+
+    def pieces(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
+        """All rows, preferably so many at once; these columns, where text is of such kinds."""
+
+    def first(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
+        """The first rows, perhaps all of them; `pieces` has them as well."""
+
+    def identity(self) -> str:
+        """See `Source.identity`."""
 
 
 def arrow(module: str = "pyarrow") -> Any:
@@ -47,11 +67,6 @@ def arrow(module: str = "pyarrow") -> Any:
 def learned_as_text(name: str, found: str) -> str:
     """The message for a column of text that has turned into another kind."""
     return f"column {name!r} was learned as text, and is {found} here: convert it to text as it was"
-
-
-def place_behind(rows: int) -> Callable[[int], str]:
-    """Describes row i of a piece that has so many rows before it."""
-    return lambda row: f"row {rows + row + 1}"
 
 
 def kind_of(column_type: Any) -> str | None:
@@ -81,6 +96,9 @@ def numbers_of(column: Any) -> np.ndarray:
     pa = arrow()
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
+    if is_string(column.type):  # of CSV whose invalid rows are skipped
+        texts = (value.strip() if value else "" for value in column.to_pylist())
+        return np.array([float(each) if is_number(each) else np.nan for each in texts])
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_decimal(column.type):  # rounded once, as text is
@@ -140,6 +158,9 @@ def labels_of(
         words = ["" if bad else text for text, bad in zip(stripped, unusable, strict=True)]
         return np.array([*words, ""], dtype=np.str_)[codes], np.array([*unusable, True])[codes]
     pa = arrow()
+    if kind == "boolean" and is_string(column.type):  # of CSV whose invalid rows are skipped
+        known = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}
+        column = pa.array([known.get(text.strip()) for text in column.to_pylist()], pa.bool_())
     if not pa.types.is_boolean(column.type) and not pa.types.is_integer(column.type):
         labels = numbers_of(column)
         return labels, ~(np.abs(labels) < LARGEST_WHOLE)
@@ -165,3 +186,14 @@ def label_trouble(column: Any, kind: str) -> Message:
             Option("kinds", ""),
         )
     return ("there is no label",)
+
+
+@contextmanager
+def as_stream_errors(name: str) -> Iterator[None]:
+    """Errors of pyarrow about a damaged file, with its name."""
+    try:
+        yield
+    except MemoryError:
+        raise  # some of pyarrow's are ArrowExceptions as well
+    except (arrow().ArrowException, UnicodeDecodeError) as error:
+        raise StreamError(f"{name}: {error}") from error

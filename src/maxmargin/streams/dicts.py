@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from decimal import Decimal
 from itertools import chain, islice
 from numbers import Number
@@ -11,34 +11,32 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.streams.arrow import NAMES, WEIGHT, Piece, arrow, learned_as_text, place_behind
+from maxmargin.streams.arrow import NAMES, WEIGHT, Piece, arrow, learned_as_text
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.iterators import ROWS_AT_ONCE, as_row
-from maxmargin.streams.source import Position, StreamError
+from maxmargin.streams.source import StreamError
 
 # Names, which no dict has, of the columns of labels and weights beside dicts.
 LABEL, WEIGHT_COLUMN = "\0label", "\0weight"
-# The first rows, from which kinds are inferred, in whole pieces.
-FIRST_ROWS = -(-GLANCE // ROWS_AT_ONCE) * ROWS_AT_ONCE
 
 
 class DictReader:
     """Tables from an iterable of dicts, perhaps with labels and weights.
 
-    A position is a number of rows. The columns are the names in the first rows; the value of a name
-    that a dict lacks is missing.
+    The columns are the names in the first rows; the value of a name that a dict lacks is missing.
     """
 
     total: int | None = None
     rows: int | None = None
+    is_threaded = False  # some iterators, such as database cursors, work in no other thread
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self._rows, self.name = rows, f"<{type(rows).__name__}>"
         iterator = iter(rows)
         self.repeatable = iterator is not rows
-        self._first = list(islice(iterator, FIRST_ROWS))
+        self._first = list(islice(iterator, GLANCE))
         self._rest = None if self.repeatable else iterator
-        items = [self._item(item, k) for k, item in enumerate(self._first, 1)]
+        items = self._items(self._first, 0)
         self._has_label = any(label is not None for _, label, _ in items)
         self._has_weight = any(weight is not None for _, _, weight in items)
         self._names = list(dict.fromkeys(str(name) for row, _, _ in items for name in row))
@@ -52,32 +50,31 @@ class DictReader:
             found[WEIGHT_COLUMN] = "number"
         return found
 
-    def _item(self, item: Any, number: int) -> tuple[Mapping[str, Any], Any, Any]:
-        if (row := as_row(item)) is None:
-            raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
-        return row
+    def _items(self, items: list[Any], before: int) -> list[tuple[Mapping[str, Any], Any, Any]]:
+        rows = []
+        for number, item in enumerate(items, before + 1):
+            if (row := as_row(item)) is None:
+                raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
+            rows.append(row)
+        return rows
 
-    def pieces(self, start: Position, kinds: Mapping[str, str]) -> Generator[Any, None, None]:
-        items: Iterator[Any] = iter(self._rows)
-        if self._rest is not None:
-            items = chain(self._first, self._rest)
-        row = start.offset
-        items = islice(items, row, None)
+    def first(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
+        if self._first:
+            yield self._piece(self._first, 0, kinds)
+
+    def pieces(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
+        items = iter(self._rows) if self._rest is None else chain(self._first, self._rest)
+        row = 0
         while some := list(islice(items, ROWS_AT_ONCE)):
-            yield row, some
+            yield self._piece(some, row, kinds)
             row += len(some)
 
-    def read(self, raw: tuple[int, list[Any]], kinds: Mapping[str, str]) -> Piece:
-        begin, items = raw
-        triples = [self._item(item, begin + k) for k, item in enumerate(items, 1)]
-        rows, labels, weights = zip(*triples, strict=True)
-        beside = {LABEL: list(labels), WEIGHT_COLUMN: list(weights)}
-        columns = {
-            name: column_of(name, beside.get(name) or [row.get(name) for row in rows], kind)
-            for name, kind in kinds.items()
-        }
-        end = begin + len(items)
-        return Piece(arrow().table(columns), end, 0, 0, (), place_behind(begin))
+    def _piece(self, items: list[Any], before: int, kinds: Mapping[str, str]) -> Piece:
+        dicts, labels, weights = zip(*self._items(items, before), strict=True)
+        beside = {LABEL: labels, WEIGHT_COLUMN: weights}
+        values = {name: beside.get(name) or [each.get(name) for each in dicts] for name in kinds}
+        columns = {name: column_of(name, list(values[name]), kinds[name]) for name in kinds}
+        return Piece(arrow().table(columns))
 
     def identity(self) -> str:
         return hashlib.sha256(repr(self._first[:ROWS_AT_ONCE]).encode()).hexdigest()

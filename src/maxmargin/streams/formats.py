@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
+import codecs
 import io
 import os
+import re
 from collections.abc import Mapping
 from itertools import chain, islice
 from pathlib import Path
@@ -13,10 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.streams.addresses import is_address, local_path
-from maxmargin.streams.compression import Bytes, opener_of, plain_suffix
-from maxmargin.streams.files import Folder, LocalFile, Stored
-from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
+from maxmargin.streams.files import OPENERS, Files, Pipe, as_damage, is_address, pipe_at, text_of
 from maxmargin.streams.source import StreamError
 
 # By the first bytes of a file, and by the suffix of its name; other files are svmlight text.
@@ -31,24 +29,22 @@ SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv"), "csv"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     **dict.fromkeys((".npy", ".npz"), "numpy"),
 }
-JSON = (".json", ".jsonl", ".ndjson")
+OF_FOLDERS = ("csv", "parquet", "arrow", "json")
 SEQUENTIAL = ("svmlight", "csv")  # can be read from a pipe
+LINE = 2**16  # bytes in which the first line is looked for
+SVMLIGHT = re.compile(rb"([-+.\deE:]+|\S+(\s+(qid|\d+):\S+)+)\s*(#.*)?")
+DELIMITERS = (b",", b"\t", b";", b"|")
 
 
-def opened(path: Any) -> Stored | Folder | Peeked:
-    """The file or files at ``path``; a pipe ("-" is standard input) with its first line."""
-    if is_address(path):
-        if (local := local_path(path)) is None:
-            return importlib.import_module("maxmargin.streams.folders").remote(path)
-        path = local
-    if path != "-" and not os.path.isfile(path):
-        folders = importlib.import_module("maxmargin.streams.folders")
-        if (folder := folders.local_folder(os.fspath(path))) is not None:
-            return folder
-    pipe = opened_once(path)
-    return LocalFile(Path(path)) if pipe is None else Peeked(pipe)
+def opened(path: Any) -> Files | Pipe:
+    """The file or files at a path or an address, or a pipe ("-" is standard input)."""
+    place = os.fspath(path)
+    if is_address(place):
+        return Files(place)
+    return pipe_at(place) or Files(place)
 
 
 def kind_of(
@@ -59,23 +55,24 @@ def kind_of(
     ``family`` is the format in the schema, ``is_svmlight`` says that there are options of svmlight
     text, and ``is_table`` that a recipe reads dicts as a table.
     """
-    if isinstance(source, Folder):
-        if format not in (None, "parquet"):
-            raise ValueError(f"{source}: only Parquet files can be read together, not {format}.")
-        return "parquet", source
-    if isinstance(source, Stored) or hasattr(source, "read"):
-        if isinstance(source, io.TextIOBase):
-            raise ValueError("Files must be opened in binary mode, open(path, 'rb').")
-        is_file = isinstance(source, Stored)
+    if isinstance(source, io.TextIOBase):
+        raise ValueError("Files must be opened in binary mode, open(path, 'rb').")
+    if hasattr(source, "read") and not isinstance(source, Pipe):
+        source = Pipe(source)
+    if isinstance(source, Files | Pipe):
+        is_file = isinstance(source, Files)
         kind = format or ("csv" if family == "table" and not is_file else "")
         if not kind:
-            source = source if is_file or isinstance(source, Peeked) else Peeked(source)
             kind = format_of(source)
-            is_sure = is_file and plain_suffix(source.path).lower() in SUFFIXES
+            is_sure = isinstance(source, Files) and source.suffix() in SUFFIXES
             if kind == "csv" and (is_svmlight or family == "svmlight") and not is_sure:
                 kind = "svmlight"
         if not is_file and kind not in SEQUENTIAL:
             raise ValueError(f"{kind} cannot be read from a pipe or an open file: pass a path.")
+        if isinstance(source, Files) and source.is_folder:
+            if kind not in OF_FOLDERS:
+                raise ValueError(f"{source}: files of the format {kind} cannot be read together.")
+            source.only(tuple(suffix for suffix, each in SUFFIXES.items() if each == kind))
         return kind, source
     if isinstance(source, np.ndarray) or sparse.issparse(source):
         return "numpy", source
@@ -94,8 +91,7 @@ def kind_of(
 
 
 def _kind_of_table(source: Any) -> str | None:
-    from maxmargin.streams.batches import gives_batches
-    from maxmargin.streams.frames import is_frame
+    from maxmargin.streams.table_readers import gives_batches, is_frame
 
     if is_frame(source):
         return "frame"
@@ -109,43 +105,43 @@ def _kind_of_table(source: Any) -> str | None:
     return None
 
 
-def format_of(source: Stored | Folder | Peeked) -> str:
+def format_of(source: Files | Pipe) -> str:
     """The format of a file, by its first bytes, its name or its first line."""
-    if isinstance(source, Folder):
-        return "parquet"
-    if isinstance(source, Peeked):
-        return _format_of_line(source.first_line, source.name)
-    with source.open() as file:
-        head = file.read(16)
+    if isinstance(source, Pipe):
+        return _format_of_line(source.first_line, source.source)
+    if source.is_folder:
+        formats = (SUFFIXES.get(Path(path).suffix.lower(), "") for path in source.paths)
+        common = next((each for each in formats if each in OF_FOLDERS), None)
+        if common is None:
+            raise StreamError(
+                f"{source}: there are no files of tables, whose names end with "
+                f"{', '.join(suffix for suffix, each in SUFFIXES.items() if each in OF_FOLDERS)}."
+            )
+        return common
+    with source.open() as file, as_damage(source.name):
+        head = file.read(max(map(len, MAGICS)))
         for magic, kind in MAGICS.items():
             if head.startswith(magic):
                 return kind
-        suffix = plain_suffix(source.path).lower()
-        if suffix in SUFFIXES:
-            return SUFFIXES[suffix]
-        if suffix in JSON:
-            raise _json_error(source.name, head[:1] != b"[")
+        named = SUFFIXES.get(source.suffix())
+        if named not in (None, "json"):
+            return str(named)
         file.seek(0)
-        try:
-            first = Peeked(Bytes(file, source.name))
-        except StreamError:
-            return "svmlight"  # whose reader reports the damage
-        return _format_of_line(first.first_line, source.name)
+        found = _format_of_line(text_of(file).read(LINE).partition(b"\n")[0], source.name)
+        return named or found
 
 
 def _format_of_line(line: bytes, name: str) -> str:
     if line.lower().startswith(b"@relation"):
         raise StreamError(f"{name} is ARFF, which is not supported; the lines after @data are CSV.")
-    if line.startswith((b'{"', b"[{")):
-        raise _json_error(name, line.startswith(b"{"))
-    return "csv" if opener_of(line) is None and looks_like_csv(line) else "svmlight"
-
-
-def _json_error(name: str, lines: bool) -> StreamError:
-    """The error for JSON, with an object per line or as a list."""
-    file = name if os.path.exists(name) else "rows.json"
-    how = f"{file!r}, lines=True" if lines else repr(file)
-    return StreamError(
-        f"{name} is JSON, which is not supported; convert it to Parquet or CSV, in Python by "
-        f"pandas.read_json({how}).to_parquet('rows.parquet')."
-    )
+    if line.startswith(b"[{"):
+        raise StreamError(
+            f"{name} is a list of JSON objects, and must have one object in each line: convert it "
+            f"by pandas.read_json({name!r}).to_json('rows.jsonl', orient='records', lines=True)."
+        )
+    if line.startswith(b'{"'):
+        return "json"
+    is_packed = any(line.startswith(magic) for magic in OPENERS)
+    line = line.removeprefix(codecs.BOM_UTF8).strip()
+    is_table = SVMLIGHT.fullmatch(line) is None and any(each in line for each in DELIMITERS)
+    return "csv" if is_table and not is_packed else "svmlight"

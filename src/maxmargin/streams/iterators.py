@@ -16,12 +16,11 @@ from maxmargin._extras import is_on_device
 from maxmargin.streams.arrays import ENTRY_SIZE, content_of
 from maxmargin.streams.source import (
     BLOCK_SIZE,
-    START,
     Block,
-    Position,
     Source,
     StreamError,
     Survey,
+    after,
     check_block_size,
     check_weight_array,
     check_weights,
@@ -79,24 +78,14 @@ class IteratorSource(Source):
                 if block.y is not None:
                     has_labels = True
                     labels.update(np.unique(block.y).tolist())
-                width, row = max(width, block.X.shape[1]), block.end.row
+                width, row = max(width, block.X.shape[1]), block.end
             classes = sorted_labels(np.array(sorted(labels))) if has_labels else None
             self._survey = Survey(classes, width, row if self.repeatable else None)
         return self._survey
 
-    def blocks(self, start: Position = START) -> Iterator[Block]:
+    def blocks(self, start: int = 0) -> Iterator[Block]:
         self.survey()
-        for block in self._from_the_beginning():
-            begin = block.end.row - block.X.shape[0]
-            if block.end.row <= start.row:
-                continue
-            if begin < start.row:
-                cut = slice(start.row - begin, None)
-                y, weight = (
-                    None if each is None else each[cut] for each in (block.y, block.weight)
-                )
-                block = block._replace(X=block.X[cut], y=y, weight=weight)
-            yield block
+        return after(self._from_the_beginning(), start)
 
     def _from_the_beginning(self) -> Iterator[Block]:
         if self._begun is not None:
@@ -121,7 +110,7 @@ class IteratorSource(Source):
                 weight = check_weights(weight, self.name, row)
             row, done = row + X.shape[0], done + _size(X)
             if X.shape[0]:
-                yield Block(X, y, Position(row, row, 0), done, weight)
+                yield Block(X, y, row, done, weight)
 
     def _parts(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None, Any]]:
         width = None

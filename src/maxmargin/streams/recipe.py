@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.streams.arrow import arrow
 from maxmargin.streams.column_kinds import Boolean, Category, Date, Number, Text
 from maxmargin.streams.dicts import column_of
-from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.infer_columns import GLANCE, IDENTIFIER, Found, RecipeOptions, found
 from maxmargin.streams.option_errors import (
     Option,
@@ -28,6 +27,7 @@ from maxmargin.streams.option_errors import (
 from maxmargin.streams.recipe_plan import HASHED, EntriesPlan, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.spellings import MISSING
+from maxmargin.streams.table_readers import FrameReader
 
 # The classes of columns, by their names in files.
 COLUMNS = {each.kind: each for each in (Number, Boolean, Category, Text, Date)}
@@ -449,7 +449,7 @@ def as_rows(X: Any, plan: Any = None) -> Any:
             raise ValueError("X has two columns of the same name.")
         return X
     if hasattr(X, "columns") or hasattr(X, "column_names"):
-        return FrameReader(X, block_size=1).whole()
+        return FrameReader(X).whole()
     if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
         names = dict.fromkeys(str(name) for row in X for name in row)
         kinds = plan.input_kinds() if isinstance(plan, Plan) else dict.fromkeys(names, "text")

@@ -13,10 +13,8 @@ from maxmargin.streams.recipe import Recipe, as_rows
 from maxmargin.streams.recipe_plan import UNUSABLE, EntriesPlan, Parts
 from maxmargin.streams.source import (
     OTHERWISE,
-    START,
     Block,
     DelegatingSource,
-    Position,
     Source,
     StreamError,
     Survey,
@@ -84,9 +82,9 @@ class PreparedSource(DelegatingSource):
             return raw
         return max(self._plan.width(self._reached), self._least_width)
 
-    def blocks(self, start: Position = START) -> Iterator[Block]:
+    def blocks(self, start: int = 0) -> Iterator[Block]:
         learn, left_out = not self._is_over, 0
-        running = self._begin if start == START and learn else self._reached
+        running = self._begin if start == 0 and learn else self._reached
         for block in self._source.blocks(start):
             block, lacking, running = self._prepared(block, running, learn)
             left_out += lacking
@@ -117,7 +115,7 @@ class PreparedSource(DelegatingSource):
             return block.X, None
         rows, bad, lacking = self._plan.encode(block.X)
         if bad is not None:
-            row = block.end.row - block.X.shape[0] + int(np.argmax(bad))
+            row = block.end - block.X.shape[0] + int(np.argmax(bad))
             raise StreamError(f"{self.name}, row {row + 1}: {UNUSABLE}.")
         return rows, lacking
 

@@ -1,10 +1,10 @@
-"""Sources of rows: blocks, one after another, from any position where one ended."""
+"""Sources of rows: blocks, one after another, from any row on."""
 
 from __future__ import annotations
 
 import abc
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 from typing import Any, BinaryIO, NamedTuple
 
@@ -41,23 +41,6 @@ class Surprise(StreamError):
     """A row contradicts the `Source.glance` at the first rows."""
 
 
-class Position(NamedTuple):
-    """Where a block ends and the next one begins.
-
-    Attributes
-    ----------
-    offset : in the unit of the source (bytes of text, or rows)
-    row, line : number of rows yielded, and of lines read
-    """
-
-    offset: int
-    row: int
-    line: int
-
-
-START = Position(0, 0, 0)
-
-
 class Block(NamedTuple):
     """Rows that were read together.
 
@@ -65,7 +48,7 @@ class Block(NamedTuple):
     ----------
     X : array or CSR matrix of shape (n_rows, n_features)
     y : array of shape (n_rows,), or None without labels
-    end : Position
+    end : number of rows read so far, also those that were skipped
     done : number of bytes read so far, as stored on disk
     weight : array of float64 of shape (n_rows,), or None if each row weighs 1
     recipe : state of the recipe after these rows, if one has prepared them
@@ -74,7 +57,7 @@ class Block(NamedTuple):
 
     X: Any
     y: np.ndarray | None
-    end: Position
+    end: int
     done: int
     weight: np.ndarray | None = None
     recipe: Any = None
@@ -99,8 +82,7 @@ class Survey(NamedTuple):
 class Source(abc.ABC):
     """Rows from a file, a pipe or an iterator.
 
-    A block begins where the last one ended, and its end depends on nothing else: a stream resumed
-    at a `Position` yields the same blocks as an uninterrupted one.
+    A position is a number of rows: a run goes on from there, whatever the blocks before it were.
 
     Attributes
     ----------
@@ -135,8 +117,8 @@ class Source(abc.ABC):
         return self.survey()
 
     @abc.abstractmethod
-    def blocks(self, start: Position = START) -> Iterator[Block]:
-        """The blocks from ``start`` on, read ahead of their use."""
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """The rows after the first ``start`` ones."""
 
     def begin(self) -> None:  # noqa: B027
         """Learning starts at the first row: a recipe is reset."""
@@ -213,6 +195,18 @@ def identity_of_file(file: BinaryIO, size: int, pieces: int = IDENTITY_PIECES) -
         file.seek(start)
         hashed.update(file.read(IDENTITY_PIECE))
     return hashed.hexdigest()
+
+
+def after(blocks: Iterable[Block], start: int) -> Iterator[Block]:
+    """The rows of some blocks after the first ``start`` ones."""
+    for block in blocks:
+        begin = block.end - block.X.shape[0]
+        if begin >= start:
+            yield block
+        elif block.end > start:
+            rows = slice(start - begin, None)
+            y, weight = (None if each is None else each[rows] for each in (block.y, block.weight))
+            yield block._replace(X=block.X[rows], y=y, weight=weight)
 
 
 def sorted_labels(labels: np.ndarray) -> np.ndarray:

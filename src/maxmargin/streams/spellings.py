@@ -57,7 +57,7 @@ def are_enough(fit: Sequence[bool] | np.ndarray, counts: Sequence[int] | np.ndar
     return bool(max(shares) >= ENOUGH_NUMBERS)
 
 
-def is_number(value: str, decimal: str) -> bool:
+def is_number(value: str, decimal: str = ".") -> bool:
     if decimal == ",":
         value = value.translate(str.maketrans(",.", ".,"))
     return NUMBER.fullmatch(value) is not None

@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import codecs
-import io
+import hashlib
 import math
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import closing
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from maxmargin.streams.compression import Bytes
-from maxmargin.streams.files import Stored, stored
-from maxmargin.streams.lines import Chunk, LongLine, whole_lines
+from maxmargin.streams.background import ahead
+from maxmargin.streams.files import Files, as_damage, text_of
 from maxmargin.streams.option_errors import Option
-from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     OTHERWISE,
-    START,
     Block,
-    Position,
     Source,
     StreamError,
     Surprise,
     Survey,
+    after,
     check_block_size,
-    identity_of_file,
     sorted_labels,
 )
 from maxmargin.streams.text.svmlight_lines import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
 
 # Lines are parsed as a whole; a small compressed file may have an endless one.
 LONGEST_LINE = 2**26
+
+
+class Chunk(NamedTuple):
+    """Complete lines, the number of those before, and the number of bytes read from the disk."""
+
+    text: bytes
+    before: int
+    done: int
 
 
 class Lines(NamedTuple):
@@ -76,7 +80,7 @@ class SvmlightSource(Source):
         if on_error not in ("raise", "skip"):
             raise ValueError(f"on_error must be 'raise' or 'skip', got {on_error!r}.")
         check_block_size(block_size)
-        self._file = file = stored(file)
+        self._file = file
         self._on_error = on_error
         self._block_size = block_size
         self._known_base = None if zero_based == "auto" else bool(zero_based)
@@ -86,20 +90,18 @@ class SvmlightSource(Source):
         self._guessed = False
         self._given = False
         self._survey: Survey | None = None
+        self.repeatable = isinstance(file, Files)
+        self.name = file.name if isinstance(file, Files) else file.source
+        self.total = file.size if isinstance(file, Files) else None
         # Of a pipe: what the survey has read, and the rest.
         self._begun: tuple[list[Chunk], Generator[Chunk, None, None]] | None = None
-        if isinstance(file, Stored):
-            self.name, self.total = file.name, file.size
-        else:
-            name = getattr(file, "name", None)
-            self.name, self.repeatable = name if isinstance(name, str) else "<pipe>", False
 
     def survey(self) -> Survey:
         if self._survey is None:
             if not self.repeatable:
                 return self.glance()
             self._zero_based, self._guessed = self._known_base, False
-            self._survey = self._look_at(self._chunks(START))
+            self._survey = self._look_at(self._chunks())
         return self._survey
 
     def glance(self) -> Survey:
@@ -109,7 +111,7 @@ class SvmlightSource(Source):
             return self.survey()
         if self._begun is not None:
             return self._look_at(chunk for chunk in self._begun[0])._replace(rows=None)
-        chunks = self._chunks(START)
+        chunks = self._chunks()
         first = [next(chunks, Chunk(b"", 0, 0))]
         if self.repeatable:
             chunks.close()
@@ -121,7 +123,7 @@ class SvmlightSource(Source):
     def _look_at(self, chunks: Generator[Chunk, None, None]) -> Survey:
         labels, rows, first, last = set(), 0, 1, -1
         shift = 1 if self._zero_based is False else 0
-        for lines, _ in self._checked(chunks, shift, START.line):
+        for lines in self._checked(chunks, shift):
             counts = lines.counts[0]
             labels.update(np.unique(lines.labels).tolist())
             rows += int(counts.rows)
@@ -135,40 +137,44 @@ class SvmlightSource(Source):
         classes = sorted_labels(np.array(sorted(labels)))
         return Survey(classes, self._width, rows)
 
-    def blocks(self, start: Position = START) -> Iterator[Block]:
+    def blocks(self, start: int = 0) -> Iterator[Block]:
         if not self.repeatable and self._given:
             raise StreamError(f"{self.name} can be read only once.")
         if self._zero_based is None:
             self.survey()
         self._given = True
-        row, self.skipped = start.row, 0
+        return after(self._all_blocks(), start)
+
+    def _all_blocks(self) -> Iterator[Block]:
+        row, self.skipped = 0, 0
         shift, lost = 0 if self._zero_based else 1, list[int]()
-        for lines, line in self._checked(self._chunks(start), shift, start.line):
-            counts, before = lines.counts[0], row - start.row + self.skipped
-            lost += (before + lines.lost).tolist()
+        for lines in self._checked(self._chunks(), shift):
+            counts = lines.counts[0]
+            lost += (row + self.skipped + lines.lost).tolist()
             row += int(counts.rows)
             self.skipped += int(counts.skipped)
             if counts.rows:
-                block = self._block(lines, Position(lines.chunk.end, row, line), shift)
-                yield block._replace(lost=lost)
+                yield self._block(lines, row, shift)._replace(lost=lost)
                 lost = []
 
-    def _checked(
-        self, chunks: Generator[Chunk, None, None], shift: int, line: int
-    ) -> Iterator[tuple[Lines, int]]:
-        """Parsed chunks after so many lines, each with the number of its last line."""
-        try:
-            for lines in ahead(chunks, lambda chunk: self._parse(chunk, shift)):
-                self._check(lines, line)
-                line += int(lines.counts[0].lines)
-                yield lines, line
-        except LongLine as error:
-            raise error.at(self.name, line + 1) from None
+    def _checked(self, chunks: Generator[Chunk, None, None], shift: int) -> Iterator[Lines]:
+        """Parsed chunks, without errors unless such lines are skipped."""
 
-    def _block(self, lines: Lines, end: Position, shift: int) -> Block:
+        def parsed() -> Generator[Lines, None, None]:
+            with closing(chunks):
+                for chunk in chunks:
+                    yield self._parse(chunk, shift)
+
+        for lines in ahead(parsed()):
+            self._check(lines)
+            yield lines
+
+    def _block(self, lines: Lines, end: int, shift: int) -> Block:
         width = max(self._width, int(lines.counts.last_column[0]) + 1 - shift)
         if self._given_width is not None and width > self._given_width:
-            where = f"{self.name}, before line {end.line + 1}"
+            where = (
+                f"{self.name}, before line {lines.chunk.before + int(lines.counts.lines[0]) + 1}"
+            )
             raise self._too_wide(where, width - 1 + shift)
         self._width = width  # never decreases
         shape = (lines.labels.size, width)
@@ -180,25 +186,40 @@ class SvmlightSource(Source):
         given = Option("n_features", self._given_width)
         return StreamError(f"{where}: there is a column {column}, more than ", given, ".")
 
-    def _opened(self) -> AbstractContextManager[BinaryIO]:
-        return self._file.open() if isinstance(self._file, Stored) else nullcontext(self._file)
-
-    def _chunks(self, start: Position) -> Generator[Chunk, None, None]:
+    def _chunks(self) -> Generator[Chunk, None, None]:
         if self._begun is not None:
-            chunks = chain(*self._begun)
-            yield from (chunk for chunk in chunks if chunk.end > start.offset)
-            return
-        with self._opened() as file:
-            text = Bytes(file, self.name)
-            text.skip(start.offset)
-            is_first = start.offset == 0
-            for chunk in whole_lines(text, self._block_size, start.offset, LONGEST_LINE):
-                if is_first and chunk.text.startswith(codecs.BOM_UTF8):
-                    chunk = chunk._replace(text=b"   " + chunk.text[len(codecs.BOM_UTF8) :])
-                is_first = False
-                yield chunk
+            yield from chain(*self._begun)
+        elif isinstance(self._file, Files):
+            with self._file.open() as file, as_damage(self.name):
+                yield from self._whole_lines(text_of(file), file)
+        else:
+            with as_damage(self.name):
+                yield from self._whole_lines(self._file, None)
+
+    def _whole_lines(self, text: BinaryIO, stored: Any) -> Generator[Chunk, None, None]:
+        """Chunks of about a block; ``stored`` is the file on the disk."""
+        before, held, size, done = 0, b"", max(self._block_size, len(codecs.BOM_UTF8)), 0
+        while piece := text.read(size):
+            is_last = len(piece) < size
+            done = done + len(piece) if stored is None else stored.tell()
+            if before == 0 and not held and piece.startswith(codecs.BOM_UTF8):
+                piece = b"   " + piece[len(codecs.BOM_UTF8) :]
+            cut = len(piece) if is_last else piece.rfind(b"\n") + 1
+            chunk, held = held + piece[:cut], piece[cut:]
+            if not cut:
+                held = chunk + held
+                if len(held) > max(LONGEST_LINE, size):
+                    where = f"{self.name}, line {before + 1}"
+                    raise StreamError(f"{where}: longer than {LONGEST_LINE:,} bytes.")
+                continue
+            yield Chunk(chunk, before, done)
+            before += chunk.count(b"\n")
+        if held:
+            yield Chunk(held, before, done)
 
     def _parse(self, chunk: Chunk, shift: int) -> Lines:
+        if not chunk.text.endswith(b"\n"):  # the last line
+            chunk = chunk._replace(text=chunk.text + b"\n")
         text = np.frombuffer(chunk.text, np.uint8)
         counts = np.zeros(1, COUNTS).view(np.recarray)
         rows, entries = count(text)
@@ -235,7 +256,7 @@ class SvmlightSource(Source):
             counts,
         )
 
-    def _check(self, lines: Lines, line: int) -> None:
+    def _check(self, lines: Lines) -> None:
         """Raise for an invalid line, unless such lines are skipped."""
         counts = lines.counts[0]
         if self._on_error == "skip" or not counts.skipped:
@@ -246,19 +267,19 @@ class SvmlightSource(Source):
         if rest.strip() and not rest[:1].isspace():
             found = repr(rest.split()[0].decode("utf-8", "replace"))
         is_zero = counts.trouble == COLUMN_ZERO
+        line = lines.chunk.before + int(counts.trouble_line) + 1
         raise (Surprise if self._guessed and is_zero else StreamError)(
-            f"{self.name}, line {line + int(counts.trouble_line) + 1}, column {at - begin + 1}: "
-            f"{TROUBLES[counts.trouble]}",
+            f"{self.name}, line {line}, column {at - begin + 1}: {TROUBLES[counts.trouble]}",
             *((" (use ", Option("zero_based", True), ")") if is_zero else ()),
             f"; found {found}.",
         )
 
     def identity(self) -> str:
-        if isinstance(self._file, Stored):
+        if isinstance(self._file, Files):
             return self._file.identity()
         self.survey()
         first = self._begun[0][0].text if self._begun else b""
-        return identity_of_file(io.BytesIO(first), len(first))
+        return hashlib.sha256(first).hexdigest()
 
     def schema(self) -> dict[str, Any]:
         if self._zero_based is None:

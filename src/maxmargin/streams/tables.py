@@ -1,10 +1,9 @@
-"""Rows of numbers from tables: CSV, Parquet and Arrow files, and data frames."""
+"""Rows of numbers from tables: CSV, Parquet, Arrow and JSON files, frames, dicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,45 +13,43 @@ from maxmargin.streams.arrow import (
     NAMES,
     WEIGHT,
     Piece,
+    TableReader,
     arrow,
+    as_stream_errors,
     label_trouble,
     labels_of,
     numbers_of,
 )
-from maxmargin.streams.batches import Batches
+from maxmargin.streams.background import ahead
 from maxmargin.streams.column_kinds import Category, is_text, values_of
-from maxmargin.streams.columnar import ArrowFile, ColumnarReader, ParquetFile, as_stream_errors
-from maxmargin.streams.csv_text import CsvReader
+from maxmargin.streams.csv_tables import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
-from maxmargin.streams.files import Folder, stored
-from maxmargin.streams.folders import ParquetFolder
-from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.option_errors import Message, Option, check_na_values, listed, no_column
-from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.recipe_plan import Plan, Running, identity_plan
 from maxmargin.streams.source import (
     BLOCK_SIZE,
-    START,
     Block,
-    Position,
     Source,
     StreamError,
     Survey,
+    after,
     check_block_size,
     invalid_weights,
     sorted_labels,
     why_invalid,
 )
 from maxmargin.streams.spellings import MISSING
+from maxmargin.streams.table_readers import BatchReader, DatasetReader, FrameReader
 
 LABELS = ("label", "target", "class", "y")
 # Vocabularies are kept in memory; larger ones should be hashed.
 LARGEST_VOCABULARY = 10**6
+NUMBER_SIZE = 8  # bytes
 
 
 class Trouble(NamedTuple):
-    """An error in a row of a piece."""
+    """An error in a row of a table."""
 
     row: int
     column: str
@@ -62,10 +59,11 @@ class Trouble(NamedTuple):
 class TableSource(Source):
     """Rows of a table: arrays, or CSR matrices if there are columns of text.
 
-    ``format`` is "csv", "parquet", "arrow", "frame", "batches" or "dicts"; for the other options
-    see `streams.open`. With a recipe, blocks are the `Parts` of `Plan.encode`. ``on_error="skip"``
-    skips rows that cannot be read, that have no label or one that is too long, a number that is
-    missing or infinite, or an invalid weight.
+    ``format`` is "csv", "parquet", "arrow", "json", "frame", "batches" or "dicts"; for the other
+    options see `streams.open`. Blocks have at most ``block_size`` bytes, eight for each value. With
+    a recipe, blocks are the `Parts` of `Plan.encode`. ``on_error="skip"`` skips rows that cannot be
+    read, that have no label or one that is too long, a number that is missing or infinite, or an
+    invalid weight.
     """
 
     format = "table"
@@ -98,7 +96,8 @@ class TableSource(Source):
         self._encoding, self._decimal = encoding, decimal
         check_na_values(na_values)
         self._na = tuple(na_values if recipe is None else recipe.na_values)
-        self._reader: Any
+        self._block_size = block_size
+        self._reader: TableReader
         if format == "csv":
             self._reader = CsvReader(
                 file,
@@ -110,14 +109,15 @@ class TableSource(Source):
                 decimal=decimal,
                 na_values=self._na,
             )
-        elif format == "frame":
-            self._reader = FrameReader(file, block_size=block_size)
-        elif format == "dicts":
-            self._reader = DictReader(file)
+        elif format in ("frame", "batches", "dicts"):
+            makers: dict[str, Any] = {
+                "frame": FrameReader,
+                "batches": BatchReader,
+                "dicts": DictReader,
+            }
+            self._reader = makers[format](file)
         else:
-            makers = {"batches": Batches, "parquet": ParquetFile, "arrow": ArrowFile}
-            make: Any = ParquetFolder if isinstance(file, Folder) else makers[format]
-            self._reader = ColumnarReader(make(stored(file)), block_size=block_size)
+            self._reader = DatasetReader(file, format)
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
         self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
@@ -230,7 +230,7 @@ class TableSource(Source):
         }
 
     def _read_by_a_glance(self, recipe: Any) -> None:
-        first, error = self._first_rows(GLANCE)
+        first = self._first_rows(GLANCE)
         labels = None
         if self._label is not None:
             labels, missing = self._labels_and_missing(first)
@@ -238,30 +238,23 @@ class TableSource(Source):
             self._glance = Survey(distinct, 0, None)
         if self._decimal == ",":
             first = with_points(first)
-        try:
-            with self._named():
-                self._read_for(recipe.plan_for(first.select(list(self._kinds)), labels))
-        except StreamError as trouble:
-            raise error or trouble from None
-        if error is not None:
-            raise self._first_trouble(error)
+        with self._named():
+            self._read_for(recipe.plan_for(first.select(list(self._kinds)), labels))
 
-    def _first_rows(self, count: int) -> tuple[Any, StreamError | None]:
-        """The first rows as a table, and the error that ends them."""
+    def _first_rows(self, count: int) -> Any:
+        """The first rows as a table."""
         wanted = self._kinds | self._label_kinds
-        tables, rows, error = list[Any](), 0, None
-        for raw in self._reader.pieces(START, wanted):
-            piece = self._reader.read(raw, wanted)
-            tables.append(piece.table)
-            rows, error = rows + piece.table.num_rows, piece.error
-            # Of a pipe, no other piece is kept.
-            if error or rows >= count or not (self.repeatable or self._format == "dicts"):
-                break
+        tables, rows = list[Any](), 0
+        with closing(self._reader.first(wanted, count)) as pieces:
+            for piece in pieces:
+                tables.append(piece.table)
+                rows += piece.table.num_rows
+                if rows >= count:
+                    break
         if not rows:
-            raise error or StreamError(f"{self.name}: there are no rows.")
+            raise StreamError(f"{self.name}: there are no rows.")
         with as_stream_errors(self.name):  # a frame may have other types in other rows
-            first = arrow().concat_tables(tables, promote_options="permissive").slice(0, count)
-        return first, error
+            return arrow().concat_tables(tables, promote_options="permissive").slice(0, count)
 
     def glance(self) -> Survey:
         if self._glance is None or self._survey is not None:
@@ -275,14 +268,16 @@ class TableSource(Source):
             labels: set[Any] = set()
             values: dict[str, set[str]] = {name: set() for name in unknown}
             rows = 0
-            for piece in self._pieces_to_look_at(wanted) if wanted else ():
-                rows += piece.table.num_rows
-                if self._label is not None:
-                    labels.update(np.unique(self._labels_in(piece)).tolist())
-                for name in unknown:
-                    self._gather(name, values[name], piece.table)
-                if piece.error is not None:
-                    raise self._first_trouble(piece.error)
+            # Dicts are read by the thread of their user, who may have no end of them.
+            whole = self.repeatable and self._reader.is_threaded
+            read = self._reader.pieces if whole else self._reader.first
+            with closing(self._pieces(read, wanted)) as pieces:
+                for piece in pieces if wanted else ():
+                    if self._label is not None:
+                        labels.update(np.unique(self._labels_in(piece.table, rows)).tolist())
+                    for name in unknown:
+                        self._gather(name, values[name], piece.table)
+                    rows += piece.table.num_rows
             self._vocabulary.update((name, sorted(values[name])) for name in unknown)
             classes = None if self._label is None else sorted_labels(np.array(sorted(labels)))
             is_exact = self.repeatable and not self._skips
@@ -298,16 +293,23 @@ class TableSource(Source):
         texts = self._texts() if self.plan is None else []
         return [name for name in texts if name not in self._vocabulary]
 
-    def _pieces_to_look_at(self, wanted: Mapping[str, str]) -> Iterator[Piece]:
-        pieces = self._reader.pieces(START, wanted)
-        if self.repeatable and self._format != "dicts":
-            return ahead(pieces, lambda raw: self._reader.read(raw, wanted))
-        return (self._reader.read(raw, wanted) for raw in islice(pieces, 1))
+    def _pieces(self, read: Any, wanted: Mapping[str, str]) -> Generator[Piece, None, None]:
+        """All rows in pieces of limited size."""
+        most = max(1, self._block_size // (NUMBER_SIZE * max(1, len(wanted))))
+        seen = 0
+        with closing(read(wanted, most)) as pieces:
+            for table, done, lost in pieces:
+                for begin in range(0, max(table.num_rows, 1), most):
+                    part, is_last = table.slice(begin, most), begin + most >= table.num_rows
+                    seen += part.num_rows
+                    before = [k for i, k in enumerate(lost) if is_last or k < seen + i]
+                    lost, seen = lost[len(before) :], seen + len(before)
+                    yield Piece(part, done, before)
 
-    def _labels_in(self, piece: Piece) -> np.ndarray:
-        labels, missing = self._labels_and_missing(piece.table)
+    def _labels_in(self, table: Any, before: int) -> np.ndarray:
+        labels, missing = self._labels_and_missing(table)
         if missing.any() and not self._skips:
-            raise self._first_trouble(self._error(piece, *self._unlabelled(piece.table, missing)))
+            raise self._error(before, *self._unlabelled(table, missing))
         return labels[~missing]
 
     def _labels_and_missing(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -320,20 +322,9 @@ class TableSource(Source):
         ((name, kind),) = self._label_kinds.items()
         return Trouble(row, name, label_trouble(table[name].slice(row, 1), kind))
 
-    def _error(self, piece: Piece, row: int, column: str, why: Message) -> StreamError:
-        return StreamError(f"{self.name}, {piece.place(row)}, column {column!r}: ", *why, ".")
-
-    def _first_trouble(self, error: StreamError) -> StreamError:
-        """The first error in any column, given the first one in some columns."""
-        reading = self._reading()
-        wanted = self._kinds | self._label_kinds | self._weight_kinds
-        pieces = self._reader.pieces(START, wanted)
-        try:
-            for raw in pieces if self.repeatable else islice(pieces, 1):
-                self._read(raw, wanted, *reading)
-        except StreamError as first:
-            return first
-        return error
+    def _error(self, before: int, row: int, column: str, why: Message) -> StreamError:
+        where = f"{self.name}, row {before + row + 1}"
+        return StreamError(f"{where}, column {column!r}: ", *why, ".")
 
     def _gather(self, name: str, values: set[str], table: Any) -> None:
         with self._named():
@@ -356,54 +347,55 @@ class TableSource(Source):
         plan, known = self._reading()
         return plan.width(plan.begin() if known is None else known)
 
-    def blocks(self, start: Position = START) -> Iterator[Block]:
+    def blocks(self, start: int = 0) -> Iterator[Block]:
         if self._unknown_texts():
             self.survey()
+        self.skipped = 0
+        blocks = self._all_blocks()
+        return after(ahead(blocks) if self._reader.is_threaded else blocks, start)
+
+    def _all_blocks(self) -> Generator[Block, None, None]:
         plan, known = self._reading()
         wanted = self._kinds | self._label_kinds | self._weight_kinds
-        row, self.skipped = start.row, 0
-
-        def work(raw: Any) -> tuple[Any, ...]:
-            return self._read(raw, wanted, plan, known)
-
-        pieces = self._reader.pieces(start, wanted)
-        # Some iterators, such as database cursors, work in no other thread.
-        done = map(work, pieces) if self._format == "dicts" else ahead(pieces, work)
-        seen, lost = 0, list[int]()
-        for piece, bad, X, y, weight in done:
-            row += X.shape[0]
-            if bad is not None or len(piece.lost):
-                lost += [seen + k for k in _lost_in(piece, bad)]
-            seen += len(piece.lost) + piece.table.num_rows
-            self.skipped = seen - (row - start.row)
-            if X.shape[0]:
-                end = Position(piece.end, row, piece.line)
-                yield Block(X, y, end, piece.done, weight, lost=lost)
-                lost = []
+        seen, end, lost = 0, 0, list[int]()
+        with closing(self._pieces(self._reader.pieces, wanted)) as pieces:
+            for table, done, skipped in pieces:
+                bad, X, y, weight = self._read(table, seen, plan, known)
+                rows = table.num_rows + len(skipped)
+                if self._skips:
+                    places = np.setdiff1d(np.arange(seen, seen + rows), skipped)
+                    lost = sorted([*lost, *skipped, *(() if bad is None else places[bad].tolist())])
+                seen, end = seen + rows, end + X.shape[0]
+                self.skipped = seen - end
+                if X.shape[0]:
+                    yield Block(X, y, end, done, weight, lost=lost)
+                    lost = []
 
     def _read(
-        self, raw: Any, wanted: Mapping[str, str], plan: Plan, known: Running | None
-    ) -> tuple[Piece, np.ndarray | None, Any, np.ndarray | None, np.ndarray | None]:
-        """A piece, its invalid rows, and the features, labels and weights of the others."""
-        piece = self._reader.read(raw, wanted)
+        self, table: Any, before: int, plan: Plan, known: Running | None
+    ) -> tuple[np.ndarray | None, Any, np.ndarray | None, np.ndarray | None]:
+        """The invalid rows of a table, and the features, labels and weights of the others.
+
+        There are ``before`` rows before it, for messages.
+        """
         troubles = list[Trouble]()
         X: Any
         with self._named():
-            X, bad, lacking = plan.encode(piece.table)
+            X, bad, lacking = plan.encode(table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
-            troubles.append(Trouble(row, *plan.trouble(piece.table, row)))
+            troubles.append(Trouble(row, *plan.trouble(table, row)))
         if lacking is not None:
             bad = lacking if bad is None else bad | lacking
         y = None
         if self._label is not None:
-            y, missing = self._labels_and_missing(piece.table)
+            y, missing = self._labels_and_missing(table)
             if missing.any():
                 bad = missing if bad is None else bad | missing
-                troubles.append(self._unlabelled(piece.table, missing))
+                troubles.append(self._unlabelled(table, missing))
         weight = None
         if self._weight is not None:
-            weight = numbers_of(piece.table[self._weight])
+            weight = numbers_of(table[self._weight])
             invalid = invalid_weights(weight)
             if invalid.any():
                 bad = invalid if bad is None else bad | invalid
@@ -411,14 +403,12 @@ class TableSource(Source):
                 why = (f"the weight is {why_invalid(weight[row])}",)
                 troubles.append(Trouble(row, self._weight, why))
         if troubles and not self._skips:
-            raise self._error(piece, *min(troubles, key=lambda trouble: trouble.row))
+            raise self._error(before, *min(troubles, key=lambda trouble: trouble.row))
         if bad is not None:
             X, y, weight = (None if each is None else each[~bad] for each in (X, y, weight))
         if known is not None:
             X, _ = plan.prepare(X, known, learn=False)
-        if piece.error is not None:
-            raise piece.error
-        return piece, bad, X, y, weight
+        return bad, X, y, weight
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -465,12 +455,6 @@ def with_points(table: Any) -> Any:
         for each in table.columns
     ]
     return arrow().table(columns, table.column_names)
-
-
-def _lost_in(piece: Piece, bad: np.ndarray | None) -> list[int]:
-    """The indices of all skipped rows of a piece, also those that its reader skipped."""
-    places = np.setdiff1d(np.arange(piece.table.num_rows + len(piece.lost)), piece.lost)
-    return sorted([*piece.lost, *(() if bad is None else places[bad].tolist())])
 
 
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:

@@ -97,7 +97,7 @@ class RunProgress:
     state: State | None
     classes: np.ndarray
     width: int = 0  # columns seen so far; the state may have more
-    position: streams.Position = streams.START  # of the next block
+    position: int = 0  # rows of the current pass that were learned
     passes: int = 0  # completed
     updates: int = 0  # before the current pass; the first one is never quiet after other rows
     settled: bool = False  # converged
@@ -106,7 +106,7 @@ class RunProgress:
 
     def place(self) -> str:
         """A description for messages."""
-        return f"row {self.position.row:,} of pass {self.passes + 1}"
+        return f"row {self.position:,} of pass {self.passes + 1}"
 
 
 def _initial_progress(
@@ -166,7 +166,7 @@ class Run:
         self.trainer = trainer_of(learner)
         self.options = self.trainer.options
         self._written_at = time.monotonic()
-        self._written_row = progress.position.row
+        self._written_row = progress.position
 
     def execute(self) -> None:
         """Make the remaining passes; Ctrl-C leaves a checkpoint."""
@@ -206,7 +206,7 @@ class Run:
 
     def _one_pass(self, interrupts: Interrupts, advance: Advance) -> None:
         progress, done, began = self.progress, 0, time.perf_counter()
-        first_row = progress.position.row
+        first_row = progress.position
         for block in self.source.blocks(progress.position):
             with interrupts.held_back():
                 self._learn(block)
@@ -215,16 +215,16 @@ class Run:
                 if self._checkpoint_is_due():
                     self._write()
             assert progress.state is not None
-            rows, mistakes = block.end.row - first_row, progress.state.model.mistakes()
+            rows, mistakes = block.end - first_row, progress.state.model.mistakes()
             rate = rows / max(time.perf_counter() - began, 1e-9)
-            note = f"{block.end.row:,} rows, {rate:,.0f} rows/s, {mistakes:,} mistakes"
+            note = f"{block.end:,} rows, {rate:,.0f} rows/s, {mistakes:,} mistakes"
             advance((block.done - done) / MEGABYTE, note=note)
             done = block.done
 
     def _learn(self, block: streams.Block) -> None:
         assert block.y is not None
         progress, classes = self.progress, self.progress.classes
-        where = f"{self.source.name}, in rows {progress.position.row:,} to {block.end.row - 1:,}"
+        where = f"{self.source.name}, in rows {progress.position:,} to {block.end - 1:,}"
         X, grow, state = block.X, False, progress.state
         if (strange := np.setdiff1d(block.y, classes)).size:
             if state is None or not state.unseen:
@@ -275,7 +275,7 @@ class Run:
     def _has_settled(self) -> bool:
         """True if the pass just made shows convergence."""
         state = self.progress.state
-        if self.progress.position.row == 0 or state is None:
+        if self.progress.position == 0 or state is None:
             raise streams.StreamError(f"{self.source.name}: there are no rows.")
         settled = self.options.settles and state.model.updates() == self.progress.updates
         if self.options.tol is not None:
@@ -290,8 +290,8 @@ class Run:
         progress.passes += 1
         progress.settled = settled
         progress.updates = state.model.updates()
-        self._written_row -= progress.position.row  # rows of several passes count together
-        progress.position = streams.START
+        self._written_row -= progress.position  # rows of several passes count together
+        progress.position = 0
         progress.state = state._replace(n_iter=progress.passes, converged=settled)
 
     def _checkpoint_is_due(self) -> bool:
@@ -299,17 +299,17 @@ class Run:
             return False
         if self.request.every is None:
             return time.monotonic() - self._written_at >= SECONDS_BETWEEN_CHECKPOINTS
-        return self.progress.position.row - self._written_row >= self.request.every
+        return self.progress.position - self._written_row >= self.request.every
 
     def _write(self) -> None:
         if self.file is not None:
             progress = self.progress
             progress.schema = self.source.schema()
-            content = {**vars(progress), "position": list(progress.position)}
+            content = dict(vars(progress))
             content["schema"] = storable(progress.schema)
             content["learner"] = with_state(self.learner, content.pop("state"))
             self.file.write(content, progress.place())
-            self._written_at, self._written_row = time.monotonic(), progress.position.row
+            self._written_at, self._written_row = time.monotonic(), progress.position
 
 
 def _resized(state: State, width: int) -> State:
@@ -415,10 +415,10 @@ class Checkpoint(NamedTuple):
         learner, classes = content.pop("learner"), content["classes"]
         if not (is_learner(learner) and hasattr(learner, "fit_stream")):
             raise ValueError("it contains no learner")
-        position, state = streams.Position(*content.pop("position")), state_of(learner)
+        state = state_of(learner)
         content["schema"] = restored(content["schema"])
-        progress = RunProgress(state=state, position=position, **content)
-        counts = (*position, progress.width, progress.passes, progress.updates)
+        progress = RunProgress(state=state, **content)
+        counts = (progress.position, progress.width, progress.passes, progress.updates)
         if not all(type(number) is int and 0 <= number < 2**62 for number in counts):
             raise ValueError("its counts are not whole numbers")
         if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
@@ -428,7 +428,7 @@ class Checkpoint(NamedTuple):
             raise ValueError("it does not describe a source")
         if state is not None and not np.array_equal(state.classes, classes):
             raise ValueError("its learner has other classes")
-        if position.row > 0 and state is None:
+        if progress.position > 0 and state is None:
             raise ValueError("its learner has learned nothing")
         return cls(progress, learner)
 
@@ -461,11 +461,11 @@ class Checkpoint(NamedTuple):
             raise ValueError(
                 f"The checkpoint was made for the classes {listed(progress.classes)}; {instead}"
             )
-        if (progress.passes, progress.position.row) > (passes, 0):
+        if (progress.passes, progress.position) > (passes, 0):
             raise streams.OptionError(
                 "The checkpoint is farther on than ",
                 streams.Option("passes", passes),
-                f": {progress.passes} passes and {progress.position.row:,} rows; {instead}",
+                f": {progress.passes} passes and {progress.position:,} rows; {instead}",
             )
 
 
