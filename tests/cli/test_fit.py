@@ -129,7 +129,7 @@ def test_missing_values(command, report, tmp_path):
     code, _, errors = command(*fit)
     assert code == 1
     assert errors == (
-        f"maxmargin: {data}, line 5, column 'u': expected a number, found '--' (--kind u=category "
+        f"maxmargin: {data}, row 4, column 'u': expected a number, found '--' (--kind u=category "
         "takes the column as words, --na -- such values as missing).\n"
     )
     said = report(*fit, "--na", "--", "--na", "not known", "-m", model, "--test", data)

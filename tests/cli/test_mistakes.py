@@ -123,13 +123,9 @@ def test_option_of_another_format(command, folder):
 
 
 @pytest.mark.parametrize("verb", ["fit", "evaluate"])
-def test_missing_file_and_folder(command, folder, verb):
+def test_missing_file(command, folder, verb):
     result = command(verb, folder / "nothing")
     assert one_line(result) == (1, f"{folder / 'nothing'}: No such file or directory")
-    assert one_line(command(verb, folder)) == (
-        1,
-        f"{folder}: Is a directory without Parquet files",
-    )
 
 
 @pytest.mark.parametrize("verb", ["fit", "evaluate"])

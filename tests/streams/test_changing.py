@@ -89,9 +89,10 @@ def test_a_learner_and_its_checkpoint_hold_rows_of_one_version(name, tmp_path):
     path, checkpoint = write(tmp_path / name, 0), tmp_path / "checkpoint"
     clf = AMIRA().fit_stream(opened(path), passes=2)
     expected = saved_bytes(clf, tmp_path)
-    source = Changing(opened(path), 3, lambda: write(path, 1))
-    with pytest.raises(streams.StreamError, match=CHANGED):
-        clf.fit_stream(source, passes=2, checkpoint=checkpoint, every=1)
+    for learner, kept in ((clf, None), (AMIRA(), checkpoint)):
+        source = Changing(opened(write(path, 0)), 3, lambda: write(path, 1))
+        with pytest.raises(streams.StreamError, match=CHANGED):
+            learner.fit_stream(source, passes=2, checkpoint=kept, every=1)
     assert saved_bytes(clf, tmp_path) == expected
     with pytest.raises(ValueError, match="The checkpoint is one of another source"):
         AMIRA().fit_stream(opened(path), passes=2, checkpoint=checkpoint)

@@ -111,7 +111,7 @@ def test_cut_short(tmp_path, kind, share):
         list(streams.open(path, block_size=1000, on_error="skip").blocks())
 
 
-@pytest.mark.parametrize("kind", COMPRESS)
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz"])  # which have checksums
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_damaged(tmp_path, kind, share):
     compressed = bytearray(COMPRESS[kind](TEXT))

@@ -256,33 +256,66 @@ BLANK = [" ", "\t", '" "', " NA", "nan ", '"  "', " null\t"]
 
 
 TROUBLES = [
-    (b"1,2", "line 4: 2 fields, expected 3"),
-    (b"1,2,3,4", "line 4: 4 fields, expected 3"),
-    (b"1,abc,-1", "line 4, column 'v': expected a number, found 'abc'"),
-    (b"1,0x10,-1", "line 4, column 'v': expected a number, found '0x10'"),
-    (b"NA,2,-1", "line 4, column 'u': the number is missing"),
-    (b",2,-1", "line 4, column 'u': the number is missing"),
-    (b"1,nan,-1", "line 4, column 'v': the number is missing"),
-    (b"1,-inf,-1", "line 4, column 'v': the number is infinite"),
-    (b"1,1e400,-1", "line 4, column 'v': the number is infinite"),
-    (b"1,2,", "line 4, column 'y': there is no label"),
-    (b"1,\xff,1", "line 4: the line is not UTF-8"),
-    (b"1,2\r,1", "line 4: there is a carriage return in the line"),
-    (b"1,2\x00,1", "line 4: there is a zero byte in the line"),
-    (b'1,"2"0"",1', "line 4: there is a quote that is not around a value"),
+    (b"1,2", "row 2: Expected 3 columns, got 2"),
+    (b"1,2,3,4", "row 2: Expected 3 columns, got 4"),
+    (b"1,abc,-1", "row 2, column 'v': expected a number, found 'abc'"),
+    (b"NA,2,-1", "row 2, column 'u': the number is missing"),
+    (b" ,2,-1", "row 2, column 'u': the number is missing"),
+    (b"1,nan,-1", "row 2, column 'v': the number is missing"),
+    (b"1,-inf,-1", "row 2, column 'v': the number is infinite"),
+    (b"1,2,", "row 2, column 'y': there is no label"),
+    (b"1,2,x", "row 2, column 'y': expected a number, found 'x'"),
 ]
 
 
-# What may be wrong with a row, of which the last two end the reading.
-WRONG = {
-    "a number is missing": ",2,yes",
-    "there is no label": "1,2,",
-    "no number": "abc,2,yes",
-    "the weight is negative": "1,-2,yes",
-    "too many fields": "1,2,yes,4",
-    "a quote": '1"x,2,no',
-    "an open quote": '"1,2,no',
-}
+@pytest.mark.parametrize(("line", "message"), TROUBLES)
+@pytest.mark.parametrize("block_size", [1, 10**6])
+def test_bad_rows_of_csv_are_named_or_skipped(tmp_path, line, message, block_size):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(b"u,v,y\n\n1,2,-1\n" + line + b"\n" + b"3,4,1\n" * 20)
+    with pytest.raises(StreamError, match=message) as caught:
+        list(CsvSource(path, block_size=block_size).blocks())
+    assert str(caught.value).startswith(f"{path}, ")
+    source = CsvSource(path, block_size=block_size, on_error="skip")
+    blocks = list(source.blocks())
+    assert source.skipped == 1
+    assert [k for block in blocks for k in block.lost] == [1]
+    X, y = rows_of(source)
+    np.testing.assert_array_equal(X, [[1, 2]] + [[3, 4]] * 20)
+    np.testing.assert_array_equal(y, [-1] + [1] * 20)
+    assert source.survey().rows is None
+
+
+def test_text_of_other_encodings(tmp_path):
+    path, text = tmp_path / "rows.csv", "name,label\nJosé,0\nZoë,1\n"
+    for encoding in ("latin-1", "utf-16"):
+        path.write_bytes(text.encode(encoding))
+        with pytest.raises(StreamError, match="encoding="):
+            rows_of(CsvSource(path))
+        assert CsvSource(path, encoding=encoding).schema()["vocabulary"] == {
+            "name": ["José", "Zoë"]
+        }
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert CsvSource(path).schema()["vocabulary"] == {"name": ["José", "Zoë"]}
+    with pytest.raises(StreamError, match="encoding 'utf-99' is not known"):
+        CsvSource(path, encoding="utf-99")
+
+
+def test_quoted_fields(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('"a, b",t,label\r\n"1","x ""y""\nz",0\r\n2,"",1\r\n')
+    source = CsvSource(path)
+    assert source.schema()["vocabulary"] == {"t": ['x "y"\nz']}
+    assert rows_of(source)[0].tolist() == [[1, 0, 0, 1], [2, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_decimal_signs(tmp_path, decimal, on_error):
+    path = tmp_path / "rows.csv"
+    path.write_text("x;label\n1.5;0\n-2.25;1\n".replace(".", decimal))
+    X, _ = rows_of(CsvSource(path, decimal=decimal, on_error=on_error))
+    assert X.ravel().tolist() == [1.5, -2.25]
 
 
 def test_bad_rows_of_other_formats_are_named_or_skipped(tmp_path):

@@ -33,7 +33,7 @@ QUOTED = re.compile(r'"[^"]*"')
 OTHER_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Those that do not begin like numbers, which would make pyarrow slower by a fifth.
 FAST_MISSING = (*(value for value in MISSING if value[:1] not in ("-", "1")), " ")
-IN_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?.*invalid value '(.*)'", re.DOTALL)
+IN_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?.* to (\w+): invalid value '(.*)'", re.DOTALL)
 IN_ROW = re.compile(r"(?:CSV parse error: |In CSV column #\d+: )(?:Row #(\d+): )?(.*)", re.DOTALL)
 
 
@@ -48,8 +48,8 @@ class Header(NamedTuple):
 class CsvReader:
     """Tables from one or several files, or from a pipe.
 
-    With ``skip``, rows that cannot be split into columns are skipped, and columns with values that
-    are no numbers remain text.
+    With ``skip``, rows that cannot be split into columns are skipped, and columns with other values
+    than numbers remain text.
     """
 
     rows: int | None = None
@@ -278,15 +278,12 @@ class CsvReader:
             return f", row {before + int(number) - header.lines}" if number else ""
 
         if (found := IN_COLUMN.match(message)) is not None:
-            column, number, value = found.groups()
+            column, number, kind, value = found.groups()
             name = header.names[int(column)]
+            kind = "boolean" if kind == "bool" else "number"
             where = f"{self.name}{row(number)}, column {name!r}"
-            return StreamError(
-                f"{where}: expected a number or a truth value, as in the first rows, found "
-                f"{value[:40]!r}",
-                *remedies(name, value),
-                ".",
-            )
+            wrong = f"expected a {kind}, found {value[:40]!r}"
+            return StreamError(f"{where}: {wrong}", *remedies(name, value), ".")
         if (found := IN_ROW.match(message)) is not None:
             number, message = found.groups()
             where = f"{self.name}{row(number)}"
@@ -297,12 +294,9 @@ class CsvReader:
                 )
             return StreamError(f"{where}: {message[:200]}.")
         if "straddling" in message:
-            size = Option("block_size", 4 * self._block_size)
             return StreamError(
-                f"{self.name}: a row is longer than a block, or a quote is never closed (for long "
-                "rows use ",
-                size,
-                ").",
+                f"{self.name}: a row is longer than a block of {self._block_size:,} bytes, or a "
+                "quote is never closed; for long rows use a larger block_size."
             )
         return StreamError(f"{self.name}: {message[:200]}")
 

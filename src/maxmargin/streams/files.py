@@ -304,7 +304,7 @@ def pipe_at(place: str) -> Pipe | None:
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(place).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
-            return Pipe(io.FileIO(place))
+            return Pipe(io.FileIO(os.open(place, os.O_RDONLY), closefd=False), place)
     return None
 
 

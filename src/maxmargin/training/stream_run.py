@@ -207,19 +207,20 @@ class Run:
     def _one_pass(self, interrupts: Interrupts, advance: Advance) -> None:
         progress, done, began = self.progress, 0, time.perf_counter()
         first_row = progress.position
-        for block in self.source.blocks(progress.position):
-            with interrupts.held_back():
-                self._learn(block)
-                progress.position = block.end
-                self.source.reach(block)
-                if self._checkpoint_is_due():
-                    self._write()
-            assert progress.state is not None
-            rows, mistakes = block.end - first_row, progress.state.model.mistakes()
-            rate = rows / max(time.perf_counter() - began, 1e-9)
-            note = f"{block.end:,} rows, {rate:,.0f} rows/s, {mistakes:,} mistakes"
-            advance((block.done - done) / MEGABYTE, note=note)
-            done = block.done
+        with contextlib.closing(each for each in self.source.blocks(progress.position)) as blocks:
+            for block in blocks:
+                with interrupts.held_back():
+                    self._learn(block)
+                    progress.position = block.end
+                    self.source.reach(block)
+                    if self._checkpoint_is_due():
+                        self._write()
+                assert progress.state is not None
+                rows, mistakes = block.end - first_row, progress.state.model.mistakes()
+                rate = rows / max(time.perf_counter() - began, 1e-9)
+                note = f"{block.end:,} rows, {rate:,.0f} rows/s, {mistakes:,} mistakes"
+                advance((block.done - done) / MEGABYTE, note=note)
+                done = block.done
 
     def _learn(self, block: streams.Block) -> None:
         assert block.y is not None
