@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin import streams
-from maxmargin.streams.compression import opener_of
+from maxmargin.streams.files import OPENERS
 
 LARGEST_COLUMN = 2**31 - 2
 
@@ -239,7 +239,7 @@ def fuzz_svmlight(count, seed):
         text = valid_text(rng)
         for _ in range(rng.randrange(5)):
             text = mutated(text, other, rng)
-        if opener_of(text) is not None:  # it happens to look compressed
+        if text.startswith(tuple(OPENERS)):  # it happens to look compressed
             continue
         # Only of what is in the first block is it known how columns are counted.
         zero_based = rng.choice([True, False, "auto"])

@@ -33,7 +33,9 @@ QUOTED = re.compile(r'"[^"]*"')
 OTHER_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Those that do not begin like numbers, which would make pyarrow slower by a fifth.
 FAST_MISSING = (*(value for value in MISSING if value[:1] not in ("-", "1")), " ")
-IN_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?.* to (\w+): invalid value '(.*)'", re.DOTALL)
+IN_COLUMN = re.compile(
+    r"In CSV column #(\d+): (?:Row #(\d+): )?.* to (\w+): invalid value '(.*)'", re.DOTALL
+)
 IN_ROW = re.compile(r"(?:CSV parse error: |In CSV column #\d+: )(?:Row #(\d+): )?(.*)", re.DOTALL)
 
 
