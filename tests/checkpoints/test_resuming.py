@@ -448,11 +448,9 @@ def test_a_sound_file_with_other_content(data, tmp_path):
 )
 def test_content_that_no_run_could_go_on_from(changes, message, data, tmp_path):
     stopped(AMIRA(), opened(data), 3, tmp_path / "c")
-    (tmp_path / "c.previous").unlink()
     content = persistence.read_file(tmp_path / "c", KIND)
     persistence.write_file(tmp_path / "c", KIND, content)
     resumed(AMIRA(), opened(data), tmp_path / "c")
-    (tmp_path / "c.previous").unlink()
     persistence.write_file(tmp_path / "c", KIND, content | changes)
     with pytest.raises(ModelFileError, match=message):
         resumed(AMIRA(), opened(data), tmp_path / "c")

@@ -224,17 +224,6 @@ def test_no_file_of_the_command_is_overwritten(command, tmp_path):
     assert labels.read_bytes() == before
 
 
-def test_the_checkpoint_before_overwrites_nothing(command, tmp_path):
-    data = tmp_path / "c.previous"
-    data.write_text("1 1:1\n-1 2:1\n")
-    assert one_line(command("fit", data, "--checkpoint", tmp_path / "c"))[0] == 2
-    other = tmp_path / "rows.svm"
-    other.write_text(data.read_text())
-    model = tmp_path / "d.previous"
-    arguments = ("fit", other, "--checkpoint", tmp_path / "d", "--model", model)
-    assert one_line(command(*arguments))[0] == 2
-
-
 def test_the_test_is_looked_for_before_learning(command, folder, tmp_path):
     model = tmp_path / "m.mm"
     arguments = ("fit", folder / "rows.svm", "--model", model, "--test", tmp_path / "none.svm")

@@ -149,7 +149,7 @@ def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:
     if str(path) == "-":
         misuse("only rows go through pipes: pass the name of a file to write, not -.")
     for other in unlike:
-        if other is not None and any(_same(path, each) for each in (other, f"{other}.previous")):
+        if other is not None and _same(path, other):
             misuse(f"{path} is read or written as something else: it would be overwritten.")
     target = Path(os.path.realpath(path))  # a link stays, also one to a file that is not there yet
     existed = target.exists()

@@ -100,7 +100,6 @@ def fit(
             check_writable(model, unlike=(*others, checkpoint))
         if checkpoint is not None:
             check_writable(checkpoint, unlike=others)
-            check_writable(Path(f"{checkpoint}.previous"), unlike=others)
         if test is not None:
             data.check_is_there(test)
         from maxmargin.cli.counted import Counted

@@ -95,13 +95,11 @@ def describe(path: StrPath | IO[bytes]) -> dict[str, Any]:
         return {**words, "bytes": container.size, **checked_summary(header["summary"])}
 
 
-def write_file(
-    path: StrPath | IO[bytes], kind: str, content: dict[str, Any], new_mode: int | None = None
-) -> None:
+def write_file(path: StrPath | IO[bytes], kind: str, content: dict[str, Any]) -> None:
     """Write values to a file, for `read_file` with the same ``kind``.
 
     Values consist of None, bool, int, float, str, lists, tuples, dicts, arrays of numbers or texts,
-    CSR matrices, random generators and learners. ``new_mode`` is that of `container.replacing`.
+    CSR matrices, random generators and learners.
     """
     writer = Writer()
     trees = {}
@@ -111,7 +109,7 @@ def write_file(
     learners = [value for value in content.values() if is_learner(value)]
     summary = summary_of(learners[0]) if learners else {}
     header = {"kind": kind, "library": __version__, "summary": summary, "content": trees}
-    write_container(path, header, writer.arrays, new_mode)
+    write_container(path, header, writer.arrays)
 
 
 def read_file(path: StrPath | IO[bytes], kind: str) -> dict[str, Any]:

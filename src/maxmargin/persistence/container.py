@@ -52,14 +52,13 @@ def write_container(
     path: StrPath | IO[bytes],
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
-    new_mode: int | None = None,
 ) -> None:
-    """Write a header and arrays by their names; ``new_mode`` is that of `replacing`."""
+    """Write a header and arrays by their names."""
     content = {**header, "format": VERSION}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     compress = LARGEST_HEADER_EXPANSION * len(zlib.compress(text, LEVEL)) >= len(text)
     with (
-        replacing(path, new_mode) as file,
+        replacing(path) as file,
         zipfile.ZipFile(file, "w", compresslevel=LEVEL) as archive,
     ):
         with _new_entry(archive, HEADER, len(text), compress) as entry:
@@ -87,19 +86,18 @@ def _shrinks(array: np.ndarray) -> bool:
 
 
 @contextlib.contextmanager
-def replacing(path: StrPath | IO[bytes], new_mode: int | None = None) -> Iterator[IO[bytes]]:
+def replacing(path: StrPath | IO[bytes]) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces ``path`` when the block ends without an error.
 
     An open file is written to as it is. A symbolic link is followed. The file gets the permissions
-    of the old one; of a new file they are ``new_mode``, or those that the umask leaves.
+    of the old one, or those that the umask leaves.
     """
     if not isinstance(path, str | os.PathLike):
         yield path
         return
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    mode = mode_of(target)
-    mode = new_mode if mode is None else mode
+    mode = _mode_of(target)
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
 
     def opener(path: str, flags: int) -> int:
@@ -118,10 +116,10 @@ def replacing(path: StrPath | IO[bytes], new_mode: int | None = None) -> Iterato
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    sync_folder(folder)
+    _sync_folder(folder)
 
 
-def mode_of(target: StrPath) -> int | None:
+def _mode_of(target: StrPath) -> int | None:
     """The permissions of an existing file; only regular files can be replaced."""
     try:
         mode = os.stat(target).st_mode
@@ -134,7 +132,7 @@ def mode_of(target: StrPath) -> int | None:
     return stat.S_IMODE(mode)
 
 
-def sync_folder(folder: StrPath) -> None:
+def _sync_folder(folder: StrPath) -> None:
     """Make a rename survive a loss of power, where folders can be synchronized."""
     if os.name == "nt":
         return
