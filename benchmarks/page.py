@@ -18,7 +18,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, S
 from benchmarks.harness import Key
 from benchmarks.store import Kept
 from benchmarks.themes import BENCHMARKS, THEMES
-from maxmargin.pages.svg import STYLE, as_svg
+from maxmargin_papers.pages.svg import STYLE, as_svg
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "docs"))
@@ -63,7 +63,7 @@ def html(kept: Kept) -> str:
 
 def _rendered(template: str, kept: Kept, **content: Any) -> str:
     pages = Environment(
-        loader=ChoiceLoader([PackageLoader("maxmargin", ""), FileSystemLoader(HERE)]),
+        loader=ChoiceLoader([PackageLoader("maxmargin_papers", ""), FileSystemLoader(HERE)]),
         autoescape=lambda name: name is not None and ".html" in name,
         undefined=StrictUndefined,
         trim_blocks=True,

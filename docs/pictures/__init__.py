@@ -16,7 +16,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from maxmargin.pages.svg import STYLE, VARIABLES
+from maxmargin_papers.pages.svg import STYLE, VARIABLES
 from pictures import arena, benchmarks, certificates, choosing, guarantees, theorems
 
 Picture = Callable[[], Figure]
@@ -77,7 +77,7 @@ def _painted(svg: str, colors: dict[str, str]) -> str:
 
 def _themes() -> dict[str, dict[str, str]]:
     """The colours of the command's own pages, so that pictures look alike everywhere."""
-    style = (files("maxmargin.pages") / "page.html.jinja").read_text("utf-8")
+    style = (files("maxmargin_papers.pages") / "page.html.jinja").read_text("utf-8")
     light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
     return {
         theme: {f"var(--{name})": color for name, color in re.findall(r"--(\w+): (#\w+)", block)}

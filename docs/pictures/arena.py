@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from maxmargin.pages.svg import BLUE, BOUND, GOLD, INK, LINE, MARGIN, MUTED, RED, VIOLET
+from maxmargin_papers.pages.svg import BLUE, BOUND, GOLD, INK, LINE, MARGIN, MUTED, RED, VIOLET
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from maxmargin.pages.svg import BOUND, INK, LINE, MARGIN, MUTED
+from maxmargin_papers.pages.svg import BOUND, INK, LINE, MARGIN, MUTED
 
 RESULTS = Path(__file__).parents[1] / "benchmarks.json"
 WIDTH, LINE_HEIGHT, FOOT = 5.0, 0.36, 0.5  # inches; narrow enough for phones

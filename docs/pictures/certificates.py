@@ -13,7 +13,7 @@ from maxmargin import PUMMA
 from maxmargin.datasets import make_separable
 from maxmargin.evaluate import MarginDisplay
 from maxmargin.evaluate.margin_trace import Moment, draw_run
-from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED
+from maxmargin_papers.pages.svg import BOUND, INK, MARGIN, MUTED
 
 
 def closing_in() -> Figure:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from maxmargin.pages.svg import BOUND, INK, LINE, MARGIN, MUTED
+from maxmargin_papers.pages.svg import BOUND, INK, LINE, MARGIN, MUTED
 
 
 class Branch(NamedTuple):

@@ -13,8 +13,8 @@ from maxmargin.certificates.coverage_bounds import coverage_bound, window_bound
 from maxmargin.evaluate import DriftAlarm, Progress, progressive
 from maxmargin.evaluate.batching import Rows
 from maxmargin.evaluate.frozen_copies import frozen_copy, strangeness
-from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED
 from maxmargin.training.prediction_sets import CORRECTION
+from maxmargin_papers.pages.svg import BOUND, INK, MARGIN, MUTED
 
 ROWS, CHANGE, WINDOW, TARGET = 10_000, 5000, 500, 0.9
 

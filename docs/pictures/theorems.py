@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from maxmargin import NORMA, TrackingALMA
-from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED
+from maxmargin_papers.pages.svg import BOUND, INK, MARGIN, MUTED
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 

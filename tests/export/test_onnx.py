@@ -280,6 +280,7 @@ def test_columns_that_have_no_such_form_are_named(options, message, table):
         to_onnx(clf)
 
 
+@pytest.mark.unseeded  # skl2onnx imports sklearn.ensemble, which draws numbers when it is imported
 def test_steps_of_a_pipeline_come_before():
     skl2onnx = pytest.importorskip("skl2onnx")
     pipe = make_pipeline(StandardScaler(), made(AMIRA)).fit(ROWS, three)

@@ -36,7 +36,7 @@ def test_the_wheel_is_the_two_packages_alone(built):
     wanted = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.*")}
     wanted = {name for name in wanted if "__pycache__" not in name}
     assert wanted <= names
-    assert {"maxmargin/py.typed", "maxmargin/pages/page.html.jinja"} <= names
+    assert {"maxmargin/py.typed", "maxmargin_papers/pages/page.html.jinja"} <= names
     assert {"maxmargin_papers/py.typed", "maxmargin_papers/demo/demo.html.jinja"} <= names
     assert f"{metadata}/licenses/LICENSE" in names
 

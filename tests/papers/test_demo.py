@@ -11,13 +11,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import Certificate
-from maxmargin.pages.svg import VARIABLES
 from maxmargin_papers.demo import demo_problems, demo_tables, demo_training, run
+from maxmargin_papers.pages.svg import VARIABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 VOID_ELEMENTS = {"meta", "wbr"}
@@ -76,7 +75,7 @@ def test_every_online_learner_with_a_certificate_takes_part():
     classifiers = {
         thing.__name__
         for thing in public
-        if inspect.isclass(thing) and issubclass(thing, ClassifierMixin) and thing.facts.certificate
+        if inspect.isclass(thing) and hasattr(thing, "facts") and thing.facts.certificate
         if thing.kernel == "linear" and hasattr(thing(), "partial_fit")
         if "soft_margin" in thing().get_params()
     }

@@ -12,7 +12,7 @@ from html import unescape
 import pytest
 from papers.made_up import EXPERIMENT
 
-from maxmargin.pages.svg import VARIABLES
+from maxmargin_papers.pages.svg import VARIABLES
 from maxmargin_papers.reproduction.experiment import Results
 from maxmargin_papers.reproduction.figures import Panel, as_svgs
 from maxmargin_papers.reproduction.reproduction_page import render, sections_of

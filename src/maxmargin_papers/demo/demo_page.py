@@ -11,7 +11,7 @@ import sklearn
 from markupsafe import Markup
 
 import maxmargin
-from maxmargin import pages
+from maxmargin_papers import pages
 from maxmargin_papers.demo import demo_plots
 from maxmargin_papers.demo.demo_problems import Problem
 from maxmargin_papers.demo.demo_tables import (
@@ -29,7 +29,6 @@ def render(outcomes: Mapping[Problem, Sequence[Outcome]]) -> str:
     """The page, given the outcomes of each problem: the solvers, and then the best first."""
     return pages.render(
         "demo/demo.html.jinja",
-        package="maxmargin_papers",
         problems=outcomes,
         passes=max(problem.passes for problem in outcomes),
         hero=_hero(outcomes),

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from maxmargin.evaluate.margin_trace import HEADROOM, draw_run
-from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED, STYLE, as_svg
 from maxmargin_papers.demo.demo_problems import Problem
 from maxmargin_papers.demo.demo_training import Outcome
+from maxmargin_papers.pages.svg import BOUND, INK, MARGIN, MUTED, STYLE, as_svg
 
 DOTTED = (0, (1, 2))
 

@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any
 
 from maxmargin import AMIRA, ROMMA
-from maxmargin.pages.svg import BOUND, MARGIN
 from maxmargin_papers.experiments.separable_cube import (
     CHOICES,
     MOST_PASSES,
@@ -16,6 +15,7 @@ from maxmargin_papers.experiments.separable_cube import (
     of_cube,
     printed,
 )
+from maxmargin_papers.pages.svg import BOUND, MARGIN
 from maxmargin_papers.reproduction.experiment import (
     Answer,
     Cell,

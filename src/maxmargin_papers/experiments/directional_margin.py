@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 
 from maxmargin import BisectionPerceptron, DirectionalPerceptron
 from maxmargin.datasets import make_separable
-from maxmargin.pages.svg import BLUE, BOUND, MARGIN, MUTED
 from maxmargin_papers.experiments.training_passes import fit_until_converged, fit_until_stopped
+from maxmargin_papers.pages.svg import BLUE, BOUND, MARGIN, MUTED
 from maxmargin_papers.reproduction.experiment import (
     Answer,
     Cell,

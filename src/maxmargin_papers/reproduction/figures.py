@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from maxmargin.pages.svg import BLUE, BOUND, GOLD, INK, MARGIN, RED, STYLE, VIOLET, as_svg
+from maxmargin_papers.pages.svg import BLUE, BOUND, GOLD, INK, MARGIN, RED, STYLE, VIOLET, as_svg
 
 COLOURS = (MARGIN, BOUND, BLUE, VIOLET, GOLD, RED, INK)
 """For lines that are to be told apart, in this order."""

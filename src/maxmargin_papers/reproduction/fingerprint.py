@@ -27,7 +27,7 @@ from maxmargin_papers.reproduction.provenance import LIBRARIES
 PACKAGE = "maxmargin_papers"
 # Every file of these folders counts, except in subfolders whose code is behind no number.
 HASHED = tuple(Path(str(package.__file__)).parent for package in (maxmargin, data))
-ONLY_SHOWS = ("cli", "pages")
+ONLY_SHOWS = ("cli",)
 
 
 def fingerprint(measure: Callable[..., Any]) -> str:

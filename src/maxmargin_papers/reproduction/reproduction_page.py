@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-from maxmargin import pages
+from maxmargin_papers import pages
 from maxmargin_papers.reproduction import figures, find, provenance
 from maxmargin_papers.reproduction.experiment import Experiment, NotMeasured, Printed, Scale
 from maxmargin_papers.reproduction.runner import Outcome
@@ -137,7 +137,6 @@ def render(sections: Sequence[Section], scale: Scale, made: str = "") -> str:
     """
     return pages.render(
         "reproduction/reproduction.html.jinja",
-        package="maxmargin_papers",
         sections=sections,
         scale=SCALES[scale],
         total=score(line for one in sections for line in one.lines),

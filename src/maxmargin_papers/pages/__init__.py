@@ -1,22 +1,18 @@
-"""The pages of the command: files of HTML that need nothing else, made from templates."""
+"""Pages: files of HTML that need nothing else, made from templates."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 
-def render(template: str, *, package: str = "maxmargin", **content: Any) -> str:
-    """The page that ``template``, a file of ``package``, makes of ``content``.
-
-    A template of another package can extend those of this one.
-    """
-    packages = dict.fromkeys((package, "maxmargin"))
+def render(template: str, **content: Any) -> str:
+    """The page that ``template``, a file of this package, makes of ``content``."""
     pages = Environment(
-        loader=ChoiceLoader([PackageLoader(each, "") for each in packages]),
+        loader=PackageLoader("maxmargin_papers", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
