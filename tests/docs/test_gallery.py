@@ -201,7 +201,7 @@ def plot_imbalanced_table(facts):
 @claims
 def plot_probabilities(facts):
     online, plain = facts["scores"].values()
-    assert facts["error"] < 0.02
+    assert facts["error"] < 0.03
     assert online < facts["best"] + 0.001
     assert plain > facts["best"] + 0.01
 
