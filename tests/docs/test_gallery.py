@@ -202,7 +202,7 @@ def plot_imbalanced_table(facts):
 def plot_probabilities(facts):
     online, plain = facts["scores"].values()
     assert facts["error"] < 0.03
-    assert online < facts["best"] + 0.001
+    assert online < facts["best"] + 0.002
     assert plain > facts["best"] + 0.01
 
 
