@@ -55,35 +55,33 @@ ONLY_ROW = np.zeros(1, dtype=np.int32)
 
 
 class SingleRows(NamedTuple):
-    """What `learn_one` needs besides the learner, for as long as the classes are the same.
+    """What `learn_one` needs, for as long as the learner has this state.
 
-    codes : by label, the number of its class as an array
-    is_odds : are scores log-odds?
-    rate : `loss_rate`
-    buffers : two arrays of as many numbers as there are classes
+    state, inner : the state, and the learner
+    arguments : of `prediction_sets.cover`, by label; they begin with ``evidence``
+    evidence : receives the scores of a row
     cover : the machine code of `prediction_sets.cover`
     """
 
-    classes: np.ndarray
-    codes: dict[Hashable, np.ndarray]
-    is_odds: bool
-    rate: float
-    buffers: tuple[np.ndarray, np.ndarray]
-    cover: Any = None
+    state: State
+    inner: Any
+    arguments: dict[Hashable, tuple[Any, ...]]
+    evidence: np.ndarray
+    cover: Any
 
     @classmethod
-    def of(cls, state: State, tracker: SetTracker) -> SingleRows:
-        labels, size = state.classes.tolist(), state.classes.size
-        codes = {label: np.array([code], np.int32) for code, label in enumerate(labels)}
+    def of(cls, state: State, inner: Any, tracker: SetTracker) -> SingleRows:
+        size = state.classes.size
+        evidence = np.empty((1, 1 if size == 2 else size))
+        begin = evidence, state.model.outputs_are_odds
         rate, buffers = loss_rate(float(tracker.target[0])), (np.empty(size), np.empty(size))
-        single = cls(state.classes, codes, state.model.outputs_are_odds, rate, buffers)
-        parts = single.parts(np.empty((1, size)), labels[0], tracker)
-        return single._replace(cover=cover.entry(*parts))
-
-    def parts(self, evidence: np.ndarray, y: Hashable, tracker: SetTracker) -> tuple[Any, ...]:
-        """The arguments of `cover` for a row with this label."""
-        place = self.codes[y], ONLY_ROW, 0, evidence.shape[1]
-        return evidence, self.is_odds, *place, self.rate, tracker, *self.buffers, NO_SETS
+        end = ONLY_ROW, 0, evidence.shape[1], rate, tracker, *buffers, NO_SETS
+        arguments = {
+            label: (*begin, np.array([code], np.int32), *end)
+            for code, label in enumerate(state.classes.tolist())
+        }
+        code = cover.entry(*next(iter(arguments.values())))
+        return cls(state, inner, arguments, evidence, code)
 
 
 def _has_probabilities(clf: ConformalClassifier) -> bool:
@@ -373,15 +371,16 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         -------
         self
         """
-        state, single = self.__state__(), self._single_rows()
-        if single is None or w == 0.0 or y not in single.codes:
+        single = self._single_rows()
+        if single is None or w == 0.0 or y not in single.arguments:
             self._learn_by_batch(x, y, w, classes, grow)
             return self
-        inner, tracker = self._held(), state.more[SETS]  # type: ignore[union-attr]
-        evidence = np.reshape(inner.decision_one(x), (1, -1))
+        inner = single.inner
+        single.evidence[0] = inner.decision_one(x)
         inner.learn_one(x, y, w=w)
-        self._state = inner.__state__()
-        single.cover(*single.parts(evidence, y, tracker))
+        if (state := inner.__state__()) is not single.state:
+            self._state = state
+        single.cover(*single.arguments[y])
         return self
 
     def _learn_by_batch(
@@ -397,14 +396,22 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
 
     def _single_rows(self) -> SingleRows | None:
         """What `learn_one` needs; None if the next row must be learned as a batch."""
+        known = self.__dict__
+        single: SingleRows | None = known.get("_single")
+        if (
+            single is not None
+            and single.state is known.get("_state")
+            and single.inner is known.get("_inner")  # no parameter has changed
+        ):
+            return single
         state = self.__state__()
         tracker = tracker_in(state)
         if state is None or tracker is None or state.recipe is not None:
             return None
-        single: SingleRows | None = self.__dict__.get("_single")
-        if single is None or single.classes is not state.classes:
-            single = self._single = SingleRows.of(state, tracker)
-        return single if tracker.target[0] == self.coverage else None
+        if tracker.target[0] != self.coverage:
+            return None
+        self._single = SingleRows.of(state, self._held(), tracker)
+        return self._single
 
     @if_taking_rows
     def fit_stream(self, source: Any, *, passes: int = 1, **options: Any) -> Self:
