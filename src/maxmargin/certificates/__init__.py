@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from maxmargin.certificates.directed_rounding import percent_down, text_down, text_up
 from maxmargin.certificates.evidence import Evidence, added_by_kind
 
 
@@ -58,18 +59,19 @@ class Certificate:
         return self.margin / self.bound
 
     def __str__(self) -> str:
-        at_most = f"the best possible margin is at most {self.bound:.6g}"
+        bound, margin = text_up(self.bound), text_down(self.margin)
+        at_most = f"the best possible margin is at most {bound}"
         if math.isinf(self.bound):
             at_most = "nothing is proved about the best possible one"
         if math.isnan(self.margin):
             return f"margin not known; {at_most}"
         if self.margin <= 0.0:
-            return f"margin {self.margin:.6g}, the data are not separated; {at_most}"
+            return f"margin {margin}, the data are not separated; {at_most}"
         if math.isinf(self.bound):
-            return f"margin {self.margin:.6g}; {at_most}"
+            return f"margin {margin}; {at_most}"
         return (
-            f"margin {self.margin:.6g}, certified to be at least {100 * self.ratio:.2f} % "
-            f"of the best possible (at most {self.bound:.6g})"
+            f"margin {margin}, certified to be at least {percent_down(self.margin, self.bound)} % "
+            f"of the best possible (at most {bound})"
         )
 
     @classmethod

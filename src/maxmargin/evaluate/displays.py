@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._extras import plotting
 from maxmargin.algorithms.maxmargin import MaxMargin
+from maxmargin.certificates.directed_rounding import text_down, text_up
 from maxmargin.evaluate.certification import last_step, last_step_of_copy
 from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, end_of, replay
 from maxmargin.evaluate.progressive_run import STEP, Learner, Progress, progressive
@@ -259,13 +260,20 @@ class MarginDisplay:
         (probe,) = ax.plot([], [])
         color = probe.get_color()
         probe.remove()
-        reached = {"color": color, "label": f"{self.name}: margin, {last.margin:.3g} in the end"}
-        proved = {"color": color, "label": f"{self.name}: at most {last.bound:.3g}", "ls": "--"}
+        reached = {
+            "color": color,
+            "label": f"{self.name}: margin, {text_down(last.margin, 3)} in the end",
+        }
+        proved = {
+            "color": color,
+            "label": f"{self.name}: at most {text_up(last.bound, 3)}",
+            "ls": "--",
+        }
         if self.rows is None:
             self.lines_ = draw_run(ax, self.moments, FAR * best, reached, proved)
             ax.set_xlabel("updates")
         else:
-            reached["label"] = f"{self.name}: margin, {last.margin:.3g}"
+            reached["label"] = f"{self.name}: margin, {text_down(last.margin, 3)}"
             self.lines_ = [
                 ax.axhline(min(last.bound, FAR * best), **proved),
                 ax.axhline(last.margin, **reached),

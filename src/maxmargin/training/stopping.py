@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin.certificates import Certificate
+from maxmargin.certificates.directed_rounding import text_down, text_up
 from maxmargin.core.targets import weights_in
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.models.base import Model
@@ -115,7 +116,8 @@ class Progress:
             )
         proved = ""
         if bound < np.inf:
-            proved = f" No hyperplane separates these rows by more than {bound:.2g}, if any does."
+            most = text_up(bound, 2)
+            proved = f" No hyperplane separates these rows by more than {most}, if any does."
         ways = f"set {' or '.join(unset)}, or use" if unset else "use"
         return (
             f"{name} gave up after {n_iter} passes: the last {self.half} made hardly fewer "
@@ -149,31 +151,32 @@ def complaint(
 ) -> str:
     """What a user should know about a fit that did not reach what was asked for."""
     options, ratio = plan.options, certificate.ratio
+    margin, bound = certificate.margin, certificate.bound
     name, wanted = options.name, 1.0 - (options.tol or 0.0)
     if options.tol is not None and not ratio >= wanted:
         return (
-            f"{name} certifies {np.nan_to_num(ratio):.4f} of the best margin after {n_iter} "
-            f"passes, less than the {wanted:.4f} that tol={options.tol} asks for. If no update was "
-            "left to make, ask the rule for more: a smaller delta, epsilon or alpha."
+            f"{name} certifies {text_down(np.nan_to_num(ratio), 4)} of the best margin after "
+            f"{n_iter} passes, less than the {wanted:.4f} that tol={options.tol} asks for. If no "
+            "update was left to make, ask the rule for more: a smaller delta, epsilon or alpha."
         )
-    if 0.0 < certificate.bound < plan.wanted_margin:
+    if 0.0 < bound < plan.wanted_margin:
         return (
-            f"{name} proves after {n_iter} passes that no margin exceeds "
-            f"{certificate.bound:.4g}: the margin of {plan.wanted_margin:.4g} that is asked for is "
-            "out of reach. Ask for less; MaxMargin finds the largest margin."
+            f"{name} proves after {n_iter} passes that no margin exceeds {text_up(bound, 4)}: the "
+            f"margin of {plan.wanted_margin:.4g} that is asked for is out of reach. Ask for "
+            "less; MaxMargin finds the largest margin."
         )
-    if certificate.bound == 0.0:
+    if bound == 0.0:
         return f"{name} met the same row with two labels: the data are not separable."
-    if stuck and certificate.bound <= BELOW_ROUNDING * plan.ceiling:
+    if stuck and bound <= BELOW_ROUNDING * plan.ceiling:
         return (
-            f"{name} proves that no margin exceeds {certificate.bound:.2g}, which is below "
+            f"{name} proves that no margin exceeds {text_up(bound, 2)}, which is below "
             "rounding: the data are not separable. Set soft_margin, or use MaxMargin."
         )
     if stuck:
         return (
             f"{name} has no update left to make, but the smallest margin is "
-            f"{certificate.margin:.3g}: the rows are not separated. The certificate proves only "
-            f"that no margin exceeds {certificate.bound:.3g}. MaxMargin finds the largest margin; "
+            f"{text_down(margin, 3)}: the rows are not separated. The certificate proves only "
+            f"that no margin exceeds {text_up(bound, 3)}. MaxMargin finds the largest margin; "
             "soft_margin is for rows that cannot be separated."
         )
     # With rows forgotten there may be updates for ever.
