@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron, Relaxation
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
+from maxmargin.estimator import KernelClassifier
 from maxmargin.models import linear_model
 from maxmargin.training.protocol import state_of
 
@@ -280,7 +280,7 @@ class ContraryRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Contrary(RuleClassifier):
+class Contrary(KernelClassifier):
     """A learner whose weights need not be a sum with non-negative coefficients."""
 
     shrink: float = 1.0

@@ -83,8 +83,6 @@ class AdaGrad(DiagonalLearner):
         Learning rate.
     loss : {"hinge", "logistic"}, default="hinge"
         Either ``max(0, 1 - y (w.x))`` or ``log(1 + exp(-y (w.x)))``, times the weight of a row.
-    <scaling>
-    <average>
     <shared>
 
     Notes
@@ -119,7 +117,6 @@ class AdaGrad(DiagonalLearner):
     )
     metric = "adaptive rates"
     _parameter_constraints = {
-        **DiagonalLearner._parameter_constraints,
         "rate": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions(set(RULES))],
     }

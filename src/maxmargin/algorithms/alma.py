@@ -10,8 +10,8 @@ from typing import NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Averages, Facts, Patience, ScaledIntercept, SmoothNorms
 from maxmargin.models.base import Model
 from maxmargin.training.passes import Outcome, Plan, run_passes
 from maxmargin.training.types import Rows, Targets
@@ -47,7 +47,7 @@ class ALMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ALMA(RuleClassifier):
+class ALMA(Averages, SmoothNorms, ScaledIntercept, Patience, KernelClassifier):
     """Approximate large margin algorithm: steps and margins that shrink with the updates.
 
     ::
@@ -67,10 +67,6 @@ class ALMA(RuleClassifier):
         Scale of the margins; None means ``sqrt(8) / alpha``, for which the guarantee holds.
     C : float, default=None
         Scale of the steps; None means ``sqrt(2)``.
-    p : float or "log", default=2.0
-        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
-        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
-    <average>
     <shared>
 
     Notes
@@ -99,8 +95,6 @@ class ALMA(RuleClassifier):
     alpha: float = 0.1
     B: float | None = None
     C: float | None = None
-    p: float | str = 2.0
-    average: bool = False
 
     facts = Facts(
         guarantee="1−α of the margin of normalised rows",
@@ -109,9 +103,6 @@ class ALMA(RuleClassifier):
         paper="Gentile 2001",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        "average": ["boolean"],
-        "p": P_CONSTRAINTS,
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "B": [Interval(Real, 0, None, closed="neither"), None],
         "C": [Interval(Real, 0, None, closed="neither"), None],

@@ -13,8 +13,15 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound, quotient, squared_ratio
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import (
+    Averages,
+    Budgeted,
+    Facts,
+    Patience,
+    ScaledIntercept,
+    SmoothNorms,
+)
 from maxmargin.models.spec import ModelSpec
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
@@ -63,7 +70,7 @@ def as_costs(given: Any) -> tuple[tuple[float, ...], ...] | None:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AMIRA(RuleClassifier):
+class AMIRA(Averages, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelClassifier):
     """Aggressive MIRA: project onto margin 1 whenever the margin is not above ``1 - epsilon``.
 
     ::
@@ -97,8 +104,6 @@ class AMIRA(RuleClassifier):
         How the intercept is learned: as the weight of one more coordinate, or freely, from pairs of
         a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates;
         with them several classes are always learned one-vs-rest.
-    <average>
-    <budget>
     <shared>
 
     Notes
@@ -144,14 +149,10 @@ class AMIRA(RuleClassifier):
     """
 
     epsilon: float = 0.1
-    p: float | str = 2.0
     multiclass: str = "k-best"
     k: int | None = None
     costs: Any = None
     intercept: str = "coordinate"
-    average: bool = False
-    budget: int | None = None
-    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="(1−ε)/(2−ε) of the margin",
@@ -161,15 +162,11 @@ class AMIRA(RuleClassifier):
         cost="d; about 10d for p > 2",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        **BUDGET_CONSTRAINTS,
         "epsilon": [Interval(Real, 0, 1, closed="both")],
-        "p": P_CONSTRAINTS,
         "multiclass": [StrOptions({"k-best", "1-best", "ovr"})],
         "k": [Interval(Integral, 1, None, closed="left"), None],
         "costs": ["array-like", None],
         "intercept": [StrOptions({"coordinate", "pair"})],
-        "average": ["boolean"],
     }
 
     def _spec(self) -> ModelSpec:

@@ -49,8 +49,6 @@ class AROW(DiagonalLearner):
     r : float, default=1.0
         Regularisation: larger values make smaller steps, and let variances fall more slowly. A row
         of weight s is one with ``r / s``.
-    <scaling>
-    <average>
     <shared>
 
     Notes
@@ -87,7 +85,6 @@ class AROW(DiagonalLearner):
     )
     metric = "confidence"
     _parameter_constraints = {
-        **DiagonalLearner._parameter_constraints,
         "r": [Interval(Real, 0, None, closed="neither")],
     }
 

@@ -13,7 +13,7 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts
+from maxmargin.estimator.parameters import Facts
 from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
 from maxmargin.experts.mixture import ExpertMixture
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
@@ -173,17 +173,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         certificate=False,
     )
     _parameter_constraints = {
-        name: SHARED_CONSTRAINTS[name]
-        for name in (
-            "fit_intercept",
-            "max_iter",
-            "shuffle",
-            "random_state",
-            "warm_start",
-            "class_weight",
-            "verbose",
-        )
-    } | {
         "kernel": [StrOptions(set(MIXTURES))],
         "n_components": [Interval(Integral, 1, None, closed="left")],
     }

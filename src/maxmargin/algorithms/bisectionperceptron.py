@@ -19,8 +19,8 @@ from maxmargin.certificates.convex_combinations import MARGIN_ROUNDING
 from maxmargin.certificates.scalar_bounds import directional_bound
 from maxmargin.core.row_scans import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Facts, ScaledIntercept
 from maxmargin.models.base import Model
 from maxmargin.models.kernel_model import KernelModel, smallest_margins
 from maxmargin.models.linear_model import LinearModel, read_only
@@ -51,7 +51,7 @@ class Round(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BisectionPerceptron(RuleClassifier):
+class BisectionPerceptron(ScaledIntercept, KernelClassifier):
     """Find the largest directional margin, by bisection with `DirectionalPerceptron`.
 
     ::
@@ -105,7 +105,6 @@ class BisectionPerceptron(RuleClassifier):
     max_checks: int | None = None
     two_stage: bool = True
     schedule: str = "certified"
-    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
 
     facts = Facts(
         guarantee="the directional margin, to `precision`",
@@ -114,13 +113,11 @@ class BisectionPerceptron(RuleClassifier):
         paper="Tsampouka & Shawe-Taylor, section 3",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
         "precision": [Interval(Real, 0, 1, closed="neither")],
         "max_checks": [Interval(Integral, 1, None, closed="left"), None],
         "two_stage": ["boolean"],
         "schedule": [StrOptions({"certified", "paper"})],
     }
-    del _parameter_constraints["n_iter_no_change"]
     takes_several: ClassVar[bool] = False
 
     @property

@@ -17,8 +17,8 @@ from maxmargin.algorithms.bound_arguments import (
 )
 from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Averages, Facts, Patience, ScaledIntercept
 from maxmargin.models.base import Model
 from maxmargin.training.passes import Outcome, Plan, run_passes
 from maxmargin.training.types import Rows, Targets
@@ -62,7 +62,7 @@ bridge("best_rate_of")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DirectionalPerceptron(RuleClassifier):
+class DirectionalPerceptron(Averages, ScaledIntercept, Patience, KernelClassifier):
     """Perceptron that asks for a given directional margin: success proves that margin.
 
     ::
@@ -89,7 +89,6 @@ class DirectionalPerceptron(RuleClassifier):
         Step length. With free length it does not matter. With fixed length None is the `best_rate`
         for a best margin of ``2 * beta``, with which it converges if the margin is not smaller than
         that; closer to the best margin it takes a smaller rate.
-    <average>
     <shared>
 
     Notes
@@ -118,7 +117,6 @@ class DirectionalPerceptron(RuleClassifier):
     length: str = "free"
     step: str = "constant"
     rate: float | None = None
-    average: bool = False
 
     facts = Facts(
         guarantee="more than β, if possible",
@@ -127,8 +125,6 @@ class DirectionalPerceptron(RuleClassifier):
         paper="Tsampouka & Shawe-Taylor, section 2.2",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        "average": ["boolean"],
         "beta": [Interval(Real, 0, None, closed="neither")],
         "length": [StrOptions({"free", "fixed"})],
         "step": [StrOptions({"constant", "relaxed"})],

@@ -21,8 +21,8 @@ from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator import KernelClassifier, RuleClassifier
+from maxmargin.estimator.parameters import Budgeted, Facts, ScaledIntercept
 from maxmargin.experts.votes import Votes
 from maxmargin.kernels.functions import KERNELS
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -40,7 +40,7 @@ EPSILONS = (0.1, 0.5)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FixedShare(LeadingExperts, RuleClassifier):
+class FixedShare(LeadingExperts, Budgeted, ScaledIntercept, KernelClassifier):
     """Fixed-share vote of many learners, weighted by their recent mistakes.
 
     ::
@@ -65,7 +65,6 @@ class FixedShare(LeadingExperts, RuleClassifier):
         number of changes of the best expert divided by the number of trials.
     rate : float, default=0.5
         How much a mistake costs.
-    <budget>
     <shared>
     weights_ : ndarray of shape (n_experts,)
         The weights of the experts, which add up to 1.
@@ -101,9 +100,6 @@ class FixedShare(LeadingExperts, RuleClassifier):
     share: float = 0.001
     rate: float = 0.5
     max_iter: int = 20
-    budget: int | None = None
-    on_full: str = "oldest"
-    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
 
     facts = Facts(
         guarantee="nearly the mistakes of the best sequence of experts",
@@ -114,8 +110,6 @@ class FixedShare(LeadingExperts, RuleClassifier):
         certificate=False,
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        **BUDGET_CONSTRAINTS,
         "learners": [list, tuple, None],
         "share": [Interval(Real, 0, 1, closed="left")],
         "rate": [Interval(Real, 0, None, closed="neither")],
@@ -123,7 +117,6 @@ class FixedShare(LeadingExperts, RuleClassifier):
         "soft_margin": [Options(Real, {0.0})],
         "tol": [None],
     }
-    del _parameter_constraints["n_iter_no_change"]
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 

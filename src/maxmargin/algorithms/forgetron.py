@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar
 
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Facts, OneBest, Patience, ScaledIntercept
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Forgetron(RuleClassifier):
+class Forgetron(OneBest, ScaledIntercept, Patience, KernelClassifier):
     """Forgetron, self-tuned: a kernel perceptron with at most `budget` examples.
 
     A mistake is added as in the `Perceptron`. If that is one example too many, all coefficients
@@ -31,7 +31,6 @@ class Forgetron(RuleClassifier):
     budget : int, default=100
         Maximum number of stored examples, for each class if there are more than two, or in total
         with ``multiclass="1-best"``.
-    <multiclass>
     <shared>
 
     Notes
@@ -58,7 +57,6 @@ class Forgetron(RuleClassifier):
     """
 
     budget: int = 100
-    multiclass: str = "ovr"
     fit_intercept: bool = False
     kernel: object = "rbf"
     gamma: float | str = "first"
@@ -72,9 +70,7 @@ class Forgetron(RuleClassifier):
         cost="B",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
-        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
     takes_several: ClassVar[bool] = False
     on_full: ClassVar[str] = "oldest"

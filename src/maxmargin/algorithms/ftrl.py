@@ -38,8 +38,6 @@ class FTRL(DiagonalLearner):
         weights are exactly 0, and columns that are rare, or say little, have none.
     l2 : float, default=0.0
         Strength of the L2 regularisation.
-    <scaling>
-    <average>
     <shared>
 
     Notes
@@ -80,7 +78,6 @@ class FTRL(DiagonalLearner):
     )
     metric = "leader"
     _parameter_constraints = {
-        **DiagonalLearner._parameter_constraints,
         "alpha": [NORMS],
         "beta": [Interval(Real, 0, None, closed="left")],
         "l1": [Interval(Real, 0, None, closed="left")],

@@ -15,7 +15,7 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import serialization
-from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
+from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.kernels.functions import finite_diagonal
 from maxmargin.kernels.points import Points
@@ -59,7 +59,7 @@ PATIENCE = 3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MaxMargin(Predicting):
+class MaxMargin(Kernels, Predicting):
     """Exact maximum-margin classifier for data that fit in memory, with a certificate::
 
         minimise  |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))^2
@@ -180,12 +180,6 @@ class MaxMargin(Predicting):
     class_weight: Any = None
     verbose: int = 0
     calibration: str | None = None
-    kernel: Any = "linear"
-    gamma: float | str = "scale"
-    degree: int = 3
-    coef0: float = 0.0
-    cache_size: float = 200.0
-    device: str = "cpu"
 
     facts: ClassVar[Facts] = Facts(
         guarantee="the maximum margin, exactly",
@@ -203,10 +197,6 @@ class MaxMargin(Predicting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
         "calibration": [StrOptions({"loo"}), None],
-        **{
-            name: SHARED_CONSTRAINTS[name]
-            for name in ("kernel", "gamma", "degree", "coef0", "cache_size", "device")
-        },
     }
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MaxMargin:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Averages, Facts, Patience, ScaledIntercept
 
 
 @rule
@@ -46,7 +46,7 @@ class MICRARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MICRA(RuleClassifier):
+class MICRA(Averages, ScaledIntercept, Patience, KernelClassifier):
     """MICRA: directional margins and effective rates that shrink with the number of updates.
 
     ::
@@ -68,7 +68,6 @@ class MICRA(RuleClassifier):
         How fast the margin asked for shrinks; positive.
     zeta : float, default=0.5
         How fast the rate shrinks; between 0 and 1.
-    <average>
     <shared>
 
     Notes
@@ -96,7 +95,6 @@ class MICRA(RuleClassifier):
     eta: float = 1.0
     epsilon: float = 0.5
     zeta: float = 0.5
-    average: bool = False
 
     facts = Facts(
         guarantee="the margin, in the limit of large β",
@@ -105,8 +103,6 @@ class MICRA(RuleClassifier):
         paper="Tsampouka & Shawe-Taylor 2007",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        "average": ["boolean"],
         "beta": [Interval(Real, 0, None, closed="neither"), None],
         "eta": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="neither")],

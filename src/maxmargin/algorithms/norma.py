@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targets, validates_tuning
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Averages, Budgeted, Facts, ScaledIntercept, SmoothNorms
 from maxmargin.models.spec import ModelSpec
 
 
@@ -33,7 +33,7 @@ class NORMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NORMA(RuleClassifier):
+class NORMA(SmoothNorms, Averages, Budgeted, ScaledIntercept, KernelClassifier):
     """NORMA: decay the weights in every trial, and add examples that are not above the margin.
 
     ::
@@ -50,15 +50,10 @@ class NORMA(RuleClassifier):
         Weight decay lambda; ``rate * decay`` must be below 1.
     margin : float, default=1.0
         Outputs up to this value (rho) are corrected.
-    p : float or "log", default=2.0
-        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
-        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     truncation : float, default=1e-6
         With a kernel: drop supports whose coefficients have decayed below this part of `rate`. All
         that is ever dropped changes the output by at most ``truncation / decay * max K(x, x)``,
         the sum of a geometric series. With `average` all count, and none is dropped.
-    <average>
-    <budget>
     <shared>
 
     Notes
@@ -88,13 +83,8 @@ class NORMA(RuleClassifier):
     rate: float = 0.1
     decay: float = 0.001
     margin: float = 1.0
-    p: float | str = 2.0
     truncation: float = 1e-6
-    average: bool = False
     max_iter: int = 20
-    budget: int | None = None
-    on_full: str = "oldest"
-    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
 
     facts = Facts(
         guarantee="bounded mistakes on moving targets",
@@ -103,16 +93,11 @@ class NORMA(RuleClassifier):
         paper="Kivinen, Smola & Williamson 2002",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        **BUDGET_CONSTRAINTS,
-        "average": ["boolean"],
-        "p": P_CONSTRAINTS,
         "rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="left")],
         "truncation": [Interval(Real, 0, 1, closed="left")],
     }
-    del _parameter_constraints["n_iter_no_change"]
     settles: ClassVar[bool] = False
 
     def _spec(self) -> ModelSpec:

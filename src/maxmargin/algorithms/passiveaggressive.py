@@ -10,8 +10,16 @@ from typing import NamedTuple
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import (
+    Averages,
+    Budgeted,
+    Facts,
+    OneBest,
+    Patience,
+    ScaledColumns,
+    ScaledIntercept,
+)
 from maxmargin.models.spec import ModelSpec
 
 # A projection lands on margin 1 up to rounding; what is left must not count as a loss.
@@ -41,7 +49,9 @@ class PassiveAggressiveRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PassiveAggressive(RuleClassifier):
+class PassiveAggressive(
+    ScaledColumns, Averages, OneBest, Budgeted, ScaledIntercept, Patience, KernelClassifier
+):
     """Passive-aggressive learner: the smallest change of ``w`` that brings an example to margin 1.
 
     ::
@@ -57,14 +67,14 @@ class PassiveAggressive(RuleClassifier):
         Limit on the aggressiveness; smaller values suit noisier labels. None means no limit.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         How C limits the step: PA-I or PA-II.
-    <scaling>
+    scaling : {"columns"} or None, default=None
+        With "columns", each column is divided by its largest absolute value so far, including the
+        present row: the units of a column do not change predictions, up to rounding. With None,
+        columns are used as they are.
         It needs the linear kernel, and learns several classes one-vs-rest, without a budget and
         without a soft margin. Steps then go along ``x_j / s_j**2``, for the largest absolute value
         s_j of column j, and ``|x|**2`` is the sum of ``x_j**2 / s_j**2``, at most the number of
         columns of a row that are not 0.
-    <average>
-    <multiclass>
-    <budget>
     <shared>
 
     Notes
@@ -93,10 +103,6 @@ class PassiveAggressive(RuleClassifier):
     C: float | None = None
     loss: str = "hinge"
     scaling: str | None = None
-    average: bool = False
-    multiclass: str = "ovr"
-    budget: int | None = None
-    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="bounded losses",
@@ -104,15 +110,10 @@ class PassiveAggressive(RuleClassifier):
         drift=True,
         paper="Crammer et al. 2006",
     )
-    against_noise = {**RuleClassifier.against_noise, "C": None}
+    against_noise = {**KernelClassifier.against_noise, "C": None}
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        **BUDGET_CONSTRAINTS,
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
-        "scaling": [StrOptions({"columns"}), None],
-        "average": ["boolean"],
-        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
     def _spec(self) -> ModelSpec:

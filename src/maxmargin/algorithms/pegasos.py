@@ -10,8 +10,8 @@ from typing import ClassVar, NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Averages, Budgeted, Facts, ScaledIntercept
 
 
 @rule
@@ -36,7 +36,7 @@ class PegasosRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Pegasos(RuleClassifier):
+class Pegasos(Averages, Budgeted, ScaledIntercept, KernelClassifier):
     """Pegasos: sub-gradient steps on ``lambda/2 |w|**2 + mean hinge loss``, one example at a time.
 
     ::
@@ -50,8 +50,6 @@ class Pegasos(RuleClassifier):
         Strength of the regularisation.
     project : bool, default=False
         Project onto the ball that is known to hold the optimum.
-    <average>
-    <budget>
     <shared>
 
     Notes
@@ -78,11 +76,7 @@ class Pegasos(RuleClassifier):
 
     lambda_: float = 1e-4
     project: bool = False
-    average: bool = False
     max_iter: int = 20
-    budget: int | None = None
-    on_full: str = "oldest"
-    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
 
     facts = Facts(
         guarantee="regret O(ln T / λT)",
@@ -91,13 +85,9 @@ class Pegasos(RuleClassifier):
         paper="Shalev-Shwartz et al. 2011",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        **BUDGET_CONSTRAINTS,
-        "average": ["boolean"],
         "lambda_": [Interval(Real, 0, None, closed="neither")],
         "project": ["boolean"],
     }
-    del _parameter_constraints["n_iter_no_change"]
     settles: ClassVar[bool] = False
 
     def _rule(self, p: float) -> PegasosRule:

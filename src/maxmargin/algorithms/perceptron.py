@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import (
     bound,
     check_factors,
@@ -15,8 +15,16 @@ from maxmargin.algorithms.bound_arguments import (
     squared_ratio,
 )
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import (
+    Averages,
+    Budgeted,
+    Facts,
+    OneBest,
+    Patience,
+    ScaledIntercept,
+    SmoothNorms,
+)
 
 
 @rule
@@ -36,7 +44,9 @@ class PerceptronRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Perceptron(RuleClassifier):
+class Perceptron(
+    Averages, SmoothNorms, OneBest, Budgeted, ScaledIntercept, Patience, KernelClassifier
+):
     """Perceptron: add every example whose output is not above the margin.
 
     ::
@@ -52,12 +62,6 @@ class Perceptron(RuleClassifier):
         Outputs up to this value are corrected.
     rate : float, default=1.0
         Step length.
-    <average>
-    p : float or "log", default=2.0
-        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
-        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
-    <multiclass>
-    <budget>
     <shared>
 
     Notes
@@ -85,11 +89,6 @@ class Perceptron(RuleClassifier):
 
     margin: float = 0.0
     rate: float = 1.0
-    p: float | str = 2.0
-    average: bool = False
-    multiclass: str = "ovr"
-    budget: int | None = None
-    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="any direction that separates; up to 1/2 of the margin with `margin`",
@@ -98,13 +97,8 @@ class Perceptron(RuleClassifier):
         paper="Rosenblatt 1958; Freund & Schapire 1999; Tsampouka & Shawe-Taylor",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        **BUDGET_CONSTRAINTS,
-        "p": P_CONSTRAINTS,
         "margin": [Interval(Real, 0, None, closed="left")],
         "rate": [Interval(Real, 0, None, closed="neither")],
-        "average": ["boolean"],
-        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
     def _rule(self, p: float) -> PerceptronRule:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Facts, OneBest, Patience, ScaledIntercept
 from maxmargin.models.spec import ModelSpec
 
 # A step may land on margin 1; what is left by rounding must not count as a loss.
@@ -38,7 +38,7 @@ class ProjectronRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Projectron(RuleClassifier):
+class Projectron(OneBest, ScaledIntercept, Patience, KernelClassifier):
     """Projectron and Projectron++: keep a mistake only if it is far from the span of the others.
 
     Let P be the projection of ``phi(x)`` onto the span of the examples that are stored, and
@@ -63,7 +63,6 @@ class Projectron(RuleClassifier):
         Maximum number of stored examples, for each problem, or in total with
         ``multiclass="1-best"``; once it is reached, all further examples are projected. Without it,
         memory grows as long as rows arrive that are far from all stored ones.
-    <multiclass>
     <shared>
 
     Notes
@@ -98,7 +97,6 @@ class Projectron(RuleClassifier):
     threshold: float = 0.1
     plus: bool = True
     budget: int | None = None
-    multiclass: str = "ovr"
     fit_intercept: bool = False
     kernel: object = "rbf"
     gamma: float | str = "first"
@@ -112,11 +110,9 @@ class Projectron(RuleClassifier):
         cost="B²",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
         "threshold": [Interval(Real, 0, None, closed="left")],
         "plus": ["boolean"],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
-        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
     takes_several: ClassVar[bool] = False
 

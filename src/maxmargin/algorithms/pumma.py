@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule, updates_below_2
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts, Patience
 from maxmargin.models.base import Model
 from maxmargin.models.spec import ModelSpec
 from maxmargin.training.passes import Outcome, Plan, run_passes
@@ -53,7 +53,7 @@ class PUMMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PUMMA(RuleClassifier):
+class PUMMA(Patience, KernelClassifier):
     """PUMMA: ROMMA on pairs of a positive and a negative example, in which the intercept cancels.
 
     ::
@@ -110,7 +110,6 @@ class PUMMA(RuleClassifier):
 
     delta: float = 0.1
     p: float | str = 2.0
-    intercept_scaling: ClassVar[float] = 1.0  # type: ignore[misc]  # no coordinate to scale
 
     facts = Facts(
         guarantee="1−δ of the geometric margin",
@@ -120,11 +119,9 @@ class PUMMA(RuleClassifier):
         cost="2d; about 10d for p ≠ 2",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="both")],
         "p": [ALL_EXPONENTS, StrOptions({"log"})],
     }
-    del _parameter_constraints["intercept_scaling"]
 
     def _rule(self, p: float) -> ROMMARule | PUMMARule:
         kind = ROMMARule if p == 2.0 else PUMMARule

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import ClassVar
 
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Facts, OneBest, Patience, ScaledIntercept
 from maxmargin.models.spec import ModelSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RandomBudgetPerceptron(RuleClassifier):
+class RandomBudgetPerceptron(OneBest, ScaledIntercept, Patience, KernelClassifier):
     """Kernel perceptron with at most `budget` examples: a new one replaces any of the others.
 
     ::
@@ -28,7 +28,6 @@ class RandomBudgetPerceptron(RuleClassifier):
     budget : int, default=100
         Maximum number of stored examples, for each class if there are more than two, or in total
         with ``multiclass="1-best"``.
-    <multiclass>
     <shared>
 
     Notes
@@ -55,7 +54,6 @@ class RandomBudgetPerceptron(RuleClassifier):
     """
 
     budget: int = 100
-    multiclass: str = "ovr"
     fit_intercept: bool = False
     kernel: object = "rbf"
     gamma: float | str = "first"
@@ -69,9 +67,7 @@ class RandomBudgetPerceptron(RuleClassifier):
         cost="B",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
-        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
     takes_several: ClassVar[bool] = False
 

@@ -17,8 +17,8 @@ from maxmargin.algorithms.bound_arguments import (
     squared_ratio,
 )
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import Averages, Facts, Patience, ScaledIntercept
 
 # Fractions of the way to the target.
 RATES: list[Any] = [Interval(Real, 0, 2, closed="neither")]
@@ -48,7 +48,7 @@ class RelaxationRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Relaxation(RuleClassifier):
+class Relaxation(Averages, ScaledIntercept, Patience, KernelClassifier):
     """Relaxation: move an example that is below the margin towards a target above it.
 
     ::
@@ -68,7 +68,6 @@ class Relaxation(RuleClassifier):
         The output (b_u) that a correction aims at; not below ``margin``.
     rate : float, default=1.0
         Fraction of the way, between 0 and 2.
-    <average>
     <shared>
 
     Notes
@@ -98,7 +97,6 @@ class Relaxation(RuleClassifier):
     margin: float = 1.0
     target: float = 1.1
     rate: float = 1.0
-    average: bool = False
 
     facts = Facts(
         guarantee="b/(η b_u + (2−η) b) of the margin",
@@ -107,11 +105,9 @@ class Relaxation(RuleClassifier):
         paper="Tsampouka & Shawe-Taylor, (2.22)",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
         "margin": [Interval(Real, 0, None, closed="left")],
         "target": [Interval(Real, 0, None, closed="neither")],
         "rate": RATES,
-        "average": ["boolean"],
     }
 
     def _rule(self, p: float) -> RelaxationRule:

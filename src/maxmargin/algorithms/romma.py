@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import (
+    ALL_EXPONENTS,
+    Averages,
+    Facts,
+    OneBest,
+    Patience,
+    ScaledIntercept,
+)
 from maxmargin.models.base import Model
 from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training.passes import Outcome, Plan, run_passes
@@ -50,7 +57,7 @@ class ROMMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ROMMA(RuleClassifier):
+class ROMMA(Averages, OneBest, ScaledIntercept, Patience, KernelClassifier):
     """Relaxed online maximum margin algorithm: the shortest ``w`` under two constraints.
 
     ::
@@ -68,8 +75,6 @@ class ROMMA(RuleClassifier):
     ----------
     delta : float, default=1.0
         How far below 1 a margin may stay uncorrected, between 0 and 1.
-    <average>
-    <multiclass>
     <shared>
 
     Notes
@@ -97,8 +102,6 @@ class ROMMA(RuleClassifier):
     """
 
     delta: float = 1.0
-    average: bool = False
-    multiclass: str = "ovr"
 
     facts = Facts(
         guarantee="1−δ of the margin",
@@ -107,10 +110,7 @@ class ROMMA(RuleClassifier):
         paper="Li & Long 2002",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        "average": ["boolean"],
         "delta": [Interval(Real, 0, 1, closed="both")],
-        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
     def _rule(self, p: float) -> ROMMARule:

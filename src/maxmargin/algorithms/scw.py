@@ -105,8 +105,6 @@ class SCW(DiagonalLearner):
         Required probability, from 0.5 to below 1.
     variant : {"I", "II"}, default="I"
         Whether C multiplies the violation or its square.
-    <scaling>
-    <average>
     <shared>
 
     Notes
@@ -143,7 +141,6 @@ class SCW(DiagonalLearner):
     )
     metric = "confidence"
     _parameter_constraints = {
-        **DiagonalLearner._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
         "eta": [Interval(Real, 0.5, 1, closed="left")],
         "variant": [StrOptions({"I", "II"})],

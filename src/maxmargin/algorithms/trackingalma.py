@@ -10,8 +10,15 @@ from typing import Any, NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targets, validates_tuning
 from maxmargin.core.rule import rule
-from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
+from maxmargin.estimator import KernelClassifier
+from maxmargin.estimator.parameters import (
+    Averages,
+    Budgeted,
+    Facts,
+    Patience,
+    ScaledIntercept,
+    SmoothNorms,
+)
 
 
 @rule
@@ -35,7 +42,7 @@ class TrackingALMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TrackingALMA(RuleClassifier):
+class TrackingALMA(SmoothNorms, Averages, Budgeted, ScaledIntercept, Patience, KernelClassifier):
     """ALMA for moving targets: a Perceptron with margin that never leaves a ball.
 
     ::
@@ -52,11 +59,6 @@ class TrackingALMA(RuleClassifier):
         Radius B of the ball; ``inf`` leaves a Perceptron with margin.
     margin : float, default=1.0
         Outputs up to this value (rho) are corrected.
-    p : float or "log", default=2.0
-        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
-        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
-    <average>
-    <budget>
     <shared>
 
     Notes
@@ -82,11 +84,7 @@ class TrackingALMA(RuleClassifier):
     rate: float = 0.01
     radius: float = 100.0
     margin: float = 1.0
-    p: float | str = 2.0
-    average: bool = False
     max_iter: int = 20
-    budget: int | None = None
-    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="bounded mistakes on moving targets",
@@ -95,10 +93,6 @@ class TrackingALMA(RuleClassifier):
         paper="Kivinen, Smola & Williamson 2002",
     )
     _parameter_constraints = {
-        **RuleClassifier._parameter_constraints,
-        **BUDGET_CONSTRAINTS,
-        "average": ["boolean"],
-        "p": P_CONSTRAINTS,
         "rate": [Interval(Real, 0, None, closed="neither")],
         "radius": [Interval(Real, 0, None, closed="right")],
         "margin": [Interval(Real, 0, None, closed="left")],

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._extras import Self
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.estimator import serialization
 from maxmargin.estimator.incremental import Incremental
-from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
+from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels, ParameterGroup
 from maxmargin.estimator.stream_fit import Streamable
+from maxmargin.kernels.products import NARROW_TYPES
 from maxmargin.models.base import Model
 from maxmargin.models.build import on_device
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -26,11 +29,33 @@ from maxmargin.training.types import Rows, Rule, Targets, Tree
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnlineClassifier(Incremental, Streamable):
+class OnlineClassifier(ParameterGroup, Incremental, Streamable):
     """Base of all learners that learn row by row: parameters that all have, and the trainer.
 
-    A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule``, ``_spec``
-    and ``_parameter_constraints``.
+    A subclass is a dataclass whose fields are its hyper-parameters, with what is allowed for them
+    in ``_parameter_constraints``; it defines ``_rule`` and ``_spec``. Groups of parameters that
+    several learners have are bases, see `estimator.parameters`. In its docstring ``<shared>``
+    stands for what the bases document.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Learn an intercept, by default as the weight of a constant coordinate of every row.
+    max_iter : int, default=1000
+        Maximum number of passes over the data in `fit`; 1 is one plain pass.
+    shuffle : bool, default=True
+        Shuffle the rows before each pass of `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the shuffling.
+    warm_start : bool, default=False
+        Start `fit` from the weights of the last fit.
+    class_weight : dict or "balanced", default=None
+        Class weights by label; "balanced" gives all classes the same total weight, on a stream that
+        of the rows so far. They multiply sample weights. The effect of a weight s is described in
+        `docs/weights.md`: with a soft margin, lambda becomes ``lambda / s``; without one, a step is
+        that of the row repeated s times. Learners whose steps do not depend on weights refuse them.
+    verbose : int, default=0
+        Show a progress bar during `fit`, on a terminal.
     """
 
     fit_intercept: bool = True
@@ -41,6 +66,15 @@ class OnlineClassifier(Incremental, Streamable):
     class_weight: Any = None
     verbose: int = 0
 
+    _parameter_constraints = {
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "verbose": ["verbose"],
+    }
     facts: ClassVar[Facts]
     # After a pass without an update there is never another one.
     settles: ClassVar[bool] = True
@@ -112,12 +146,15 @@ class OnlineClassifier(Incremental, Streamable):
 
     def _options(self) -> Options:
         """The hyper-parameters that training reads."""
+        parameters = self.get_params(deep=False)
         off = self.against_noise.items()
         return Options(
             type(self).__name__,
             incremental=hasattr(self, "partial_fit"),
-            unset=tuple(name for name, value in off if getattr(self, name, name) == value),
-            **{name: getattr(self, name) for name in SHARED if hasattr(self, name)},
+            settles=self.settles,
+            takes_several=self.takes_several,
+            unset=tuple(name for name, value in off if parameters.get(name, name) == value),
+            **{name: parameters[name] for name in parameters.keys() & SHARED},
         )
 
     def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
@@ -140,31 +177,56 @@ class OnlineClassifier(Incremental, Streamable):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RuleClassifier(OnlineClassifier):
-    """Base of all learners with a rule for the weights of features or kernel expansions.
+    """Base of all learners with a rule for weights.
 
-    A subclass defines ``_rule`` and ``_parameter_constraints``, and ``_spec`` if its model is not
-    the default one. In its docstring, words in angle brackets are placeholders for common text, see
-    `estimator.parameters`.
+    Parameters
+    ----------
+    tol : float, default=None
+        Stop `fit` as soon as the margin is certified to be at least ``1 - tol`` of the best
+        possible one.
     """
 
-    intercept_scaling: float | str = 1.0
-    soft_margin: float = 0.0
-    kernel: Any = "linear"
-    gamma: float | str = "scale"
-    degree: int = 3
-    coef0: float = 0.0
-    cache_size: float = 200.0
-    kernel_dtype: str = "auto"
-    device: str = "cpu"
-    n_iter_no_change: int | None = 5
     tol: float | None = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
+    _parameter_constraints = {"tol": [Interval(Real, 0, 1, closed="both"), None]}
     against_noise: ClassVar[dict[str, Any]] = {"soft_margin": 0.0, "average": False}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.__doc__ = completed_docstring(cls)
+    def _uses_weights(self) -> bool:
+        return self._rule(2.0).uses_weight()  # type: ignore[attr-defined, no-any-return]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        several = self.takes_several and self.class_weight is None
+        tags.classifier_tags.multi_label = several and self._spec().multiclass == "ovr"
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelClassifier(Kernels, RuleClassifier):
+    """Base of all learners with a rule for the weights of features or kernel expansions.
+
+    Parameters
+    ----------
+    soft_margin : float, default=0.0
+        The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it equals
+        ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of
+        its own, sqrt(lambda), which makes any data separable; margins and certificates concern the
+        rows with that coordinate. In `fit`, a row keeps its coordinate in every pass; `partial_fit`
+        treats each row as a new one. 0, or from 1e-100 to 1e100.
+    kernel_dtype : {"auto", "float32", "float64", "tf32", "bfloat16"}, default="auto"
+        Precision of kernel values; coefficients and outputs are float64. "auto" is float32 for
+        float32 rows and from 5000 training rows on. That rounds kernel values by about 1e-7 of the
+        largest, which may decide borderline updates. On a GPU, "tf32" and "bfloat16" round rows to
+        11 and 8 bits, for speed.
+    """
+
+    soft_margin: float = 0.0
+    kernel_dtype: str = "auto"
+
+    _parameter_constraints = {
+        "soft_margin": SOFT_MARGINS,
+        "kernel_dtype": [StrOptions({"auto", "float32", "float64", *NARROW_TYPES})],
+    }
 
     def _spec(self) -> ModelSpec:
         given = {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}
@@ -173,7 +235,7 @@ class RuleClassifier(OnlineClassifier):
         return ModelSpec(**given, cache_size=self.cache_size, device=self.device)
 
     def _uses_weights(self) -> bool:
-        return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()  # type: ignore[attr-defined]
+        return self.soft_margin > 0.0 or super()._uses_weights()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "device" and (state := self.__dict__.get("_state")) is not None:
@@ -184,6 +246,5 @@ class RuleClassifier(OnlineClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        is_linear = self.takes_several and self.kernel == "linear" and self.class_weight is None
-        tags.classifier_tags.multi_label = is_linear and self._spec().multiclass == "ovr"
+        tags.classifier_tags.multi_label &= self.kernel == "linear"
         return tags
