@@ -139,7 +139,11 @@ def learner_classes() -> list[type]:
     """The classes of all public learners of weights of features that learn from streams."""
     public = (getattr(maxmargin, name) for name in maxmargin.__all__)
     classes = (one for one in public if isinstance(one, type) and issubclass(one, OnlineClassifier))
-    classes = (one for one in classes if one.kernel == "linear" and one.facts.certificate)
+    classes = (
+        one
+        for one in classes
+        if getattr(one, "kernel", "linear") == "linear" and one.facts.certificate
+    )
     return [one for one in classes if hasattr(one(), "partial_fit")]
 
 

@@ -108,7 +108,7 @@ def learned(clf):
         return np.concatenate([clf.means_.ravel(), clf.variances_.ravel()])
     if isinstance(clf, FixedShare):
         return clf.weights_
-    if clf.kernel == "linear" and getattr(clf, "budget", None) is None:
+    if getattr(clf, "kernel", "linear") == "linear" and getattr(clf, "budget", None) is None:
         return np.append(clf.coef_, clf.intercept_)
     return np.append(clf.dual_coef_, clf.intercept_)
 
@@ -442,7 +442,7 @@ def test_weights_of_classes_have_an_effect(learner):
     random = np.random.default_rng(5)
     X = random.normal(size=(400, 3))
     y = (X[:, 0] + 1.5 * random.normal(size=400) > 1.5).astype(int)
-    if learner.kernel == "rbf":
+    if getattr(learner, "kernel", "linear") == "rbf":
         learner = clone(learner).set_params(gamma=0.5)
     if "random_state" in learner.get_params():
         learner = clone(learner).set_params(random_state=0, max_iter=3)

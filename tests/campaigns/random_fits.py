@@ -227,13 +227,16 @@ def draw_case(random, few=(), only=""):
     gap = pick(random, 1e-9, 1e-6, 1e-3, 0.1, 0.1, 1.0, 1.0, 10.0)
     shift = random.normal(size=features) * pick(random, 0.0, 0.0, 1.0, 1e3, 1e6)
     count = int(random.integers(max(2, classes), pick(random, 13, 13, 13, 41)))
-    may_be_many = isinstance(learner, maxmargin.MaxMargin) and learner.kernel != "linear"
+    may_be_many = (
+        isinstance(learner, maxmargin.MaxMargin)
+        and getattr(learner, "kernel", "linear") != "linear"
+    )
     if may_be_many and random.random() < MANY_SHARE:
         count = int(random.integers(*MANY_ROWS))
     dtype = np.float64 if few else pick(random, np.float64, np.float64, np.float32)
     form = np.asarray if few else pick(random, np.asarray, np.asarray, sparse.csr_matrix)
     steps, methods = [], draw_methods(random, learner)
-    again = random.random() < (0.2 if learner.kernel == "linear" else 0.6)
+    again = random.random() < (0.2 if getattr(learner, "kernel", "linear") == "linear" else 0.6)
     grow = not few and {*methods} == {"partial_fit"} and random.random() < 0.5
     if grow and hasattr(learner, "multiclass"):
         learner.multiclass = "ovr"
@@ -241,7 +244,7 @@ def draw_case(random, few=(), only=""):
         together = classes > 2 and learner.budget is None and learner.intercept == "coordinate"
         if together and random.random() < 0.5:
             learner.costs = 10.0 ** random.uniform(-1, 1, (classes, classes)) * pick(random, 1, 1e6)
-    if methods[0] != "fit" and learner.gamma == "scale":
+    if methods[0] != "fit" and getattr(learner, "gamma", 1.0) == "scale":
         learner.gamma = 1 / size**2
     for method in methods:
         if not (steps and again):
@@ -253,7 +256,9 @@ def draw_case(random, few=(), only=""):
             y = random.permutation(y)
         some, options = slice(None), {"grow": True} if grow else {}
         if method == "fit_stream":
-            options["passes"] = pick(random, 1, 2, 7) if learner.soft_margin == 0.0 else 1
+            options["passes"] = (
+                pick(random, 1, 2, 7) if getattr(learner, "soft_margin", 0.0) == 0.0 else 1
+            )
             options["block_size"] = pick(random, 40, 10**6)
         elif method != "fit" and random.random() < 0.5:
             some = slice(int(random.integers(1, count + 1)))
@@ -458,15 +463,17 @@ class Question:
             np.searchsorted(self.clf.classes_, labels),
             sample_weight[sample_weight > 0],
         )
-        self.soft, self.free = LONG(self.clf.soft_margin), self.clf.fit_intercept
+        self.soft, self.free = LONG(getattr(self.clf, "soft_margin", 0.0)), self.clf.fit_intercept
         self.private = np.sqrt(self.soft / sample_weight)
         # The weights of private coordinates are known after a fit that began anew, but those of
         # coordinates of several lengths only with a kernel.
         goes_on = getattr(self.clf, "warm_start", False) and len(case.steps) > 1
         self.whole = steps[-1].method == "fit" and not goes_on
-        self.whole &= self.clf.kernel != "linear" or bool((sample_weight == 1.0).all())
+        self.whole &= getattr(self.clf, "kernel", "linear") != "linear" or bool(
+            (sample_weight == 1.0).all()
+        )
         private = np.diag(self.private)
-        if self.clf.kernel == "linear":
+        if getattr(self.clf, "kernel", "linear") == "linear":
             F = np.hstack([self.X, private]) if self.soft > 0 else self.X
             self.space: Any = Vectors(F, getattr(state_of(self.clf).model, "p", 2.0))
             self.radius = np.sqrt((self.X**2).sum(axis=1).max())
@@ -485,7 +492,7 @@ class Question:
     def own(self):
         """A space, and the learner's weights in it, as far as they are known."""
         size, model = len(self.X), state_of(self.clf).model
-        if self.clf.kernel == "linear":
+        if getattr(self.clf, "kernel", "linear") == "linear":
             W = np.pad(self.clf.coef_, ((0, 0), (0, size if self.soft > 0 else 0)))
             if self.soft > 0 and self.whole:
                 private = W[:, self.X.shape[1] :]
@@ -519,7 +526,7 @@ class Question:
         """Margins that the bound is below."""
         space, W = self.own()
         margins = {"its own": attained(space, W[which], demands, self.free)}
-        if self.clf.kernel == "linear":
+        if getattr(self.clf, "kernel", "linear") == "linear":
             planted = self.case.planted[self.clf.classes_, : self.X.shape[1]]
             planted = planted[1:] if len(planted) == 2 else planted[which]
             planted = np.pad(planted, ((0, 0), (0, self.space.F.shape[1] - planted.shape[1])))
@@ -568,7 +575,10 @@ class Objectives:
     def __init__(self, case):
         self.clf, step = case.learner, case.steps[-1]
         X = dense(step.X).astype(LONG)
-        self.linear, self.free = self.clf.kernel == "linear", self.clf.fit_intercept
+        self.linear, self.free = (
+            getattr(self.clf, "kernel", "linear") == "linear",
+            self.clf.fit_intercept,
+        )
         self.origin = X.mean(axis=0) if self.linear and self.free else np.zeros(X.shape[1], LONG)
         self.X, self.labels = X - self.origin, step.y
         kernel = None if self.linear else state_of(self.clf).model.kernel

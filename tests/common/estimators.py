@@ -52,8 +52,12 @@ every_estimator = over(SHELLS)
 # A vote has no weights of features.
 HYPERPLANES = [each for each in SHELLS if each.facts.certificate]
 every_hyperplane = over(HYPERPLANES)
-every_linear_hyperplane = over([each for each in HYPERPLANES if each.kernel == "linear"])
-every_linear_estimator = over([each for each in SHELLS if each.kernel == "linear"])
+every_linear_hyperplane = over(
+    [each for each in HYPERPLANES if getattr(each, "kernel", "linear") == "linear"]
+)
+every_linear_estimator = over(
+    [each for each in SHELLS if getattr(each, "kernel", "linear") == "linear"]
+)
 # Others keep each row that a stream brings, also if it was there before.
 KEEPING_ALL = [KINDS[name] for name in ("kernel", "kernel in pairs", "kernel joint")]
 BOUNDED = [each for each in SHELLS if each not in KEEPING_ALL]
@@ -70,7 +74,7 @@ def weights_of(learner) -> np.ndarray:
     """Of the features, of the rows that are kept, or of the experts of a vote."""
     if not learner.facts.certificate:
         return learner.weights_
-    return learner.coef_ if learner.kernel == "linear" else learner.dual_coef_
+    return learner.coef_ if getattr(learner, "kernel", "linear") == "linear" else learner.dual_coef_
 
 
 def memory(learner) -> dict:
@@ -126,7 +130,7 @@ def can_hold(estimator, check) -> bool:
     """
     if is_about(check, "check_sample_weight_equivalence"):
         return False
-    has_no_price = estimator.soft_margin == 0.0 and getattr(estimator, "C", None) is None
+    has_no_price = getattr(estimator, "soft_margin", 0.0) == 0.0 and getattr(estimator, "C", None) is None
     met_at_once = AMIRA | ROMMA | PUMMA | PassiveAggressive | BisectionPerceptron | Relaxation
     moderate = has_no_price and isinstance(estimator, met_at_once | ALMA | NORMA | FixedShare)
     narrow = estimator.kernel == "rbf"

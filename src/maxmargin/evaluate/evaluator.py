@@ -98,7 +98,11 @@ class Evaluator:
         """True if the loop returns all counts, which excludes the number of support vectors."""
         learner = self.learner()
         has_budget = getattr(learner, "budget", None) is not None
-        return self._is_compiled() and learner.kernel == "linear" and not has_budget
+        return (
+            self._is_compiled()
+            and getattr(learner, "kernel", "linear") == "linear"
+            and not has_budget
+        )
 
     def learner(self) -> BaseEstimator:
         """The learner itself, without prediction sets."""
