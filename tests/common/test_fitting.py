@@ -147,8 +147,8 @@ def test_interrupted_calls_leave_the_model(Estimator, monkeypatch):
     learner = Estimator(max_iter=2, random_state=0).fit(X, y)
     before = memory(learner)
 
-    def interrupted(*args):
-        present(*args)
+    def interrupted(*args, **options):
+        present(*args, **options)
         raise KeyboardInterrupt
 
     for module in (linear_model, budget_model, expert_model):
