@@ -113,8 +113,10 @@ def _places(tree: Any) -> Any:
 def edit_arrays(data: bytes, random: np.random.Generator) -> bytes:
     """Write numbers into arrays, or give them another shape, data type or place."""
     header, arrays = taken_apart(data)
-    names = [name for name, array in arrays.items() if array.nbytes >= 8]
-    for _ in range(random.integers(1, 3) if names else 0):
+    for _ in range(random.integers(1, 3)):
+        names = [name for name, array in arrays.items() if array.nbytes >= 8]
+        if not names:
+            break
         name, other = names[random.integers(len(names))], names[random.integers(len(names))]
         kind = random.random()
         if kind < 0.6:

@@ -378,6 +378,7 @@ class MaxMargin(Kernels, Predicting):
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
         if "structure" in found:
             return serialization.model_by(self, found, classes)
+        self.check_parameters()
         multilabel = found.get("multilabel", False) is True
         leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=multilabel)
         shape: tuple[int, ...] = getattr(leaves.get("weights"), "shape", ())
