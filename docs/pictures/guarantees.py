@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from maxmargin import ConformalClassifier, PassiveAggressive
 from maxmargin.certificates.coverage_bounds import coverage_bound, window_bound
 from maxmargin.evaluate import DriftAlarm, Progress, progressive
-from maxmargin.evaluate.batching import Rows
-from maxmargin.evaluate.frozen_copies import frozen_copy, strangeness
+from maxmargin.evaluate.batching import StreamRows
+from maxmargin.evaluate.nonconformity import fixed_copy, nonconformity
 from maxmargin.training.prediction_sets import CORRECTION
 from maxmargin_papers.pages.svg import BOUND, INK, MARGIN, MUTED
 
@@ -69,8 +69,8 @@ def evidence_of_drift() -> Figure:
     """The wealth of a gambler who bets on a change, and where it raises an alarm."""
     X, y = stream()
     alarm, clf = DriftAlarm(), learner().partial_fit(X[:1000], y[:1000], classes=[False, True])
-    frozen, wealth, limit = frozen_copy(clf), [], alarm.limit
-    for score in strangeness(frozen, Rows(X[1000:], y[1000:], None)).tolist():
+    frozen, wealth, limit = fixed_copy(clf), [], alarm.limit
+    for score in nonconformity(frozen, StreamRows(X[1000:], y[1000:], None)).tolist():
         before = alarm.evidence
         if alarm.update(score).drift_detected:
             break

@@ -11,7 +11,7 @@ from scipy import sparse
 import maxmargin
 from maxmargin import AutoMargin
 from maxmargin.evaluate import Drift, DriftAlarm, progressive
-from maxmargin.evaluate.frozen_copies import frozen_copy
+from maxmargin.evaluate.nonconformity import fixed_copy
 from maxmargin.experts.expert_loop import learn_rows
 from maxmargin.experts.random_features import FIRST_ROWS, WIDTHS
 from maxmargin.models.expert_model import MOST_COLUMNS
@@ -240,4 +240,4 @@ def test_a_frozen_copy_watches_its_stream():
     found = progressive(clf, X, np.where(np.arange(1500) < 900, codes, 1 - codes), on_drift=drift)
     assert found.drifts.size >= 1
     assert found.drifts[0] > 900
-    np.testing.assert_array_equal(frozen_copy(clf).decision_function(X), clf.decision_function(X))
+    np.testing.assert_array_equal(fixed_copy(clf).decision_function(X), clf.decision_function(X))

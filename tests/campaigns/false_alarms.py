@@ -11,8 +11,8 @@ import numpy as np
 
 from maxmargin import PassiveAggressive
 from maxmargin.evaluate import DriftAlarm
-from maxmargin.evaluate.batching import Rows
-from maxmargin.evaluate.frozen_copies import strangeness
+from maxmargin.evaluate.batching import StreamRows
+from maxmargin.evaluate.nonconformity import nonconformity
 
 ROWS = 5000
 
@@ -32,7 +32,7 @@ def has_alarm(seed, delta=0.01, rows=ROWS):
     X, y = exchangeable(np.random.default_rng(seed), rows)
     frozen = PassiveAggressive(C=0.1).partial_fit(X[:500], y[:500], classes=[False, True])
     alarm = DriftAlarm(delta, random_state=seed)
-    alarm.update_many(strangeness(frozen, Rows(X[500:], y[500:], None)))
+    alarm.update_many(nonconformity(frozen, StreamRows(X[500:], y[500:], None)))
     return alarm.n_alarms > 0
 
 

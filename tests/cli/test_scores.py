@@ -13,7 +13,7 @@ from sklearn.metrics import (
 )
 
 from maxmargin.cli.output import score_lines
-from maxmargin.evaluate.scores import Scores
+from maxmargin.evaluate.predictions import Scores
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -13,7 +13,7 @@ from maxmargin import ConformalClassifier, PassiveAggressive
 from maxmargin.evaluate import AbstentionDisplay, Drift, DriftAlarm, progressive
 from maxmargin.evaluate.batching import rows_of
 from maxmargin.evaluate.drift_alarm import BETS, odds_at
-from maxmargin.evaluate.frozen_copies import strangeness
+from maxmargin.evaluate.nonconformity import nonconformity
 
 
 def learner(**parameters):
@@ -235,11 +235,11 @@ def test_strangeness_without_scores():
         def predict_one(self, x):
             return 0
 
-    from maxmargin.evaluate.batching import Rows
+    from maxmargin.evaluate.batching import StreamRows
 
-    rows = Rows(np.zeros((2, 1)), np.array([0, 1]), None)
-    assert strangeness(Majority(), rows).tolist() == [0.0, 1.0]
-    assert strangeness(Majority(), Rows({"x": 1.0}, 1, None)).tolist() == [1.0]
+    rows = StreamRows(np.zeros((2, 1)), np.array([0, 1]), None)
+    assert nonconformity(Majority(), rows).tolist() == [0.0, 1.0]
+    assert nonconformity(Majority(), StreamRows({"x": 1.0}, 1, None)).tolist() == [1.0]
 
 
 def test_what_is_refused():

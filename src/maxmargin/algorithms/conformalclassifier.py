@@ -314,7 +314,6 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         order: np.ndarray,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        pauses: Any = None,
         *,
         sets: np.ndarray = NO_SETS,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -322,7 +321,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
 
         Parameters
         ----------
-        X, y, order, classes, sample_weight, pauses
+        X, y, order, classes, sample_weight
             As `PassiveAggressive.score_then_learn` takes them.
         sets : array of shape (n_places, 2)
             Receives for each row of the order whether its label was outside of its set, and the
@@ -333,7 +332,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         outputs, updates
             As `PassiveAggressive.score_then_learn` returns them.
         """
-        return self._learn(Batch(X, y, classes, sample_weight, order, pauses=pauses), sets)
+        return self._learn(Batch(X, y, classes, sample_weight, order), sets)
 
     def _learn(self, batch: Batch, seen: np.ndarray = NO_SETS) -> tuple[np.ndarray, np.ndarray]:
         """Learn from a batch: its scores before, and the updates after each row."""

@@ -169,8 +169,8 @@ def with_width_of(X: Any, learner: BaseEstimator, name: str) -> Any:
 
 
 def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
-    """How good the model is on labelled rows; see `evaluate.scores.Scores`."""
-    from maxmargin.evaluate.scores import Scores
+    """How good the model is on labelled rows; see `evaluate.predictions.Scores`."""
+    from maxmargin.evaluate.predictions import Scores
 
     learner = learner.without_recipe()
     scores, has_outputs = Scores(learner.classes_), hasattr(learner, "decision_function")

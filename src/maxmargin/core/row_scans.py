@@ -21,29 +21,6 @@ def all_outputs(rows, weights, found):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def deficits(rows, start, weights, bias, codes, found):  # type: ignore[no-untyped-def]
-    """Write to ``found``, from row ``start`` on, the highest rival output minus that of the class.
-
-    There is one output for two classes, otherwise one for each.
-    """
-    for n in range(found.size):
-        i = start + n
-        rows.prefetch_behind(i)
-        own, lead, rival = codes[i], 0.0, -np.inf
-        if bias.size == 1:
-            f = rows.dot(i, weights, 0) + bias[0]
-            found[n] = -f if own == 1 else f
-            continue
-        for c in range(bias.size):
-            f = rows.dot(i, weights, c) + bias[c]
-            if c == own:
-                lead = f
-            else:
-                rival = max(rival, f)
-        found[n] = rival - lead
-
-
-@Compiled
 def lowest_outputs(rows, targets, weights, bias, rounding, lowest):  # type: ignore[no-untyped-def]
     """Write the smallest ``y * (w.x + b)`` of all rows, for each problem, to ``lowest``.
 

@@ -22,7 +22,6 @@ from maxmargin.training.learning import (
 from maxmargin.training.one_row import OneRow, fast_route_for
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Batch
-from maxmargin.training.pauses import Pauses
 from maxmargin.training.recipes import learned_along
 from maxmargin.training.row_reading import Row, named_features
 from maxmargin.training.types import Columns
@@ -92,7 +91,6 @@ class Incremental(Predicting):
         order: np.ndarray,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        pauses: Pauses | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """`partial_fit` with the rows ``order``, which returns their scores before learning.
 
@@ -100,7 +98,7 @@ class Incremental(Predicting):
         ----------
         X, y, classes, sample_weight
             As in `partial_fit`; rows may also be a list of dicts, as in `learn_one`.
-        order, pauses
+        order
             As in `training.options.Batch`.
 
         Returns
@@ -111,7 +109,7 @@ class Incremental(Predicting):
             The number of updates in this call after each row of the order.
         """
         self.check_parameters()
-        batch = Batch(X, y, classes, sample_weight, order, pauses=pauses)
+        batch = Batch(X, y, classes, sample_weight, order)
         self._state, scores, made = score_then_learn(self.__trainer__(), self.__state__(), batch)
         return scores, made
 

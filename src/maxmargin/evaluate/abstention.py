@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin._extras import plotting
 from maxmargin.algorithms.conformalclassifier import ConformalClassifier
-from maxmargin.evaluate.progressive_run import Learner, Progress, progressive
+from maxmargin.evaluate.progressive_run import Progress, StreamLearner, progressive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ class AbstentionDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Learner,
+        estimator: StreamLearner,
         X: Any,
         y: Any = None,
         *,

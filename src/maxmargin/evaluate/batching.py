@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from maxmargin import streams
 from maxmargin.streams import Block, Option, OptionError, Source
 from maxmargin.training import inputs
 from maxmargin.training.sample_weights import check_weights
 
 
-class Rows(NamedTuple):
+class StreamRows(NamedTuple):
     """A block of rows with labels and weights, or a single dict with its label and weight."""
 
     X: Any
@@ -25,9 +23,9 @@ class Rows(NamedTuple):
     def size(self) -> int:
         return 1 if isinstance(self.X, dict) else len(self.y)
 
-    def part(self, which: slice) -> Rows:
+    def part(self, which: slice) -> StreamRows:
         X = rows_of(self.X.iloc if hasattr(self.X, "iloc") else self.X, which)
-        return Rows(X, self.y[which], None if self.weight is None else self.weight[which])
+        return StreamRows(X, self.y[which], None if self.weight is None else self.weight[which])
 
     def weights(self) -> np.ndarray:
         return np.ones(self.size()) if self.weight is None else self.weight
@@ -47,7 +45,7 @@ def rows_of(X: Any, which: slice) -> Any:
     return part
 
 
-def joined(some: Rows, others: Rows) -> Rows:
+def joined(some: StreamRows, others: StreamRows) -> StreamRows:
     if sparse.issparse(some.X) or sparse.issparse(others.X):
         X = sparse.vstack([some.X, others.X], "csr")
     else:
@@ -55,12 +53,7 @@ def joined(some: Rows, others: Rows) -> Rows:
     weight = None
     if some.weight is not None or others.weight is not None:
         weight = np.concatenate([some.weights(), others.weights()])
-    return Rows(X, np.concatenate([some.y, others.y]), weight)
-
-
-def opened(stream: Any, y: Any) -> Any:
-    """``stream``, opened if it is a path."""
-    return streams.open(stream, y) if isinstance(stream, str | os.PathLike) else stream
+    return StreamRows(X, np.concatenate([some.y, others.y]), weight)
 
 
 def classes_of(source: Source) -> np.ndarray:
@@ -86,7 +79,7 @@ def labelled(blocks: Iterable[Block], name: str) -> Iterator[tuple[Any, Any, Any
         yield block.X, block.y, block.weight
 
 
-def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[Rows]:
+def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[StreamRows]:
     """Blocks of at most ``most`` rows, which end at multiples of ``most``."""
     if y is not None:
         stream = [(stream, y, sample_weight)]
@@ -101,7 +94,7 @@ def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[Rows]
         X, labels, weight = (*block, None)[:3]
         if isinstance(X, dict):
             seen += 1
-            yield Rows(X, labels, None if weight is None else check_weights(weight, 1))
+            yield StreamRows(X, labels, None if weight is None else check_weights(weight, 1))
             continue
         if not hasattr(X, "shape") and not isinstance(X, (list, tuple)):
             raise ValueError(f"progressive needs a matrix of rows, got {type(X).__name__}.")
@@ -109,7 +102,7 @@ def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[Rows]
         X = np.asarray(X) if isinstance(X, (list, tuple)) else X
         labels = inputs.check_y(labels, X.shape[0])
         weights = None if weight is None else check_weights(weight, X.shape[0])
-        rows, start = Rows(X, labels, weights), 0
+        rows, start = StreamRows(X, labels, weights), 0
         while start < labels.size:
             part = rows.part(slice(start, start + most - seen % most))
             yield part

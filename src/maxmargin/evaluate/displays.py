@@ -19,7 +19,7 @@ from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.certificates.directed_rounding import text_down, text_up
 from maxmargin.evaluate.certification import last_step, last_step_of_copy
 from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, end_of, replay
-from maxmargin.evaluate.progressive_run import STEP, Learner, Progress, progressive
+from maxmargin.evaluate.progressive_run import STEP, Progress, StreamLearner, progressive
 from maxmargin.solvers.regularization_path import RegularizationPath
 from maxmargin.training import inputs
 from maxmargin.training.protocol import trainer_of
@@ -75,7 +75,7 @@ class ProgressiveDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Learner | Sequence[Learner],
+        estimator: StreamLearner | Sequence[StreamLearner],
         X: Any,
         y: Any = None,
         *,

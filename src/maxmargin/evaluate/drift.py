@@ -10,15 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from maxmargin.evaluate.batching import Rows
+from maxmargin.evaluate.batching import StreamRows
 from maxmargin.evaluate.drift_alarm import DriftAlarm
-from maxmargin.evaluate.frozen_copies import CheckedBlock, FrozenModel, frozen_copy, strangeness
-from maxmargin.training.protocol import state_of, trainer_of
+from maxmargin.evaluate.nonconformity import fixed_copy, nonconformity
 
 ALARM, RESET, RESTART, BOOST = ACTIONS = "alarm", "reset", "restart", "boost"
 
 
-# Rows that a frozen copy scores at once, first and later: those behind an alarm are scored in vain.
+# Rows that a fixed copy scores at once, first and later: those behind an alarm are scored in vain.
 ROWS_SCORED, MOST_SCORED = 2**10, 2**15
 
 
@@ -35,8 +34,8 @@ class Drift:
     """A drift detector, and what is done when it detects a drift; see `progressive`.
 
     The detector is updated for each row that has been learned from, with 1 if its prediction was
-    wrong and 0 if it was right. A `DriftAlarm` gets the scores of a frozen copy of the learner
-    instead, which makes its alarms trustworthy.
+    wrong and 0 if it was right. A `DriftAlarm` gets the scores of a fixed copy of the learner
+    instead, so that its bound on false alarms holds.
 
     Parameters
     ----------
@@ -101,115 +100,68 @@ class Watch:
         self.asked, self.detector = asked, copy.deepcopy(asked.detector)
         self.drifts: list[int] = []  # numbers of rows after which a drift was detected
         self.seen = self.boosted = 0  # rows so far, and how many of the next ones count more
-        self.is_frozen = bool(getattr(self.detector, "on_frozen_scores", False))
-        self.frozen: Any = None  # a copy of the learner, whose scores the detector gets
-        self.scored = ROWS_SCORED
-        self.block: CheckedBlock  # the rows that are learned from just now
+        self.is_fixed = bool(getattr(self.detector, "on_fixed_scores", False))
+        self.fixed: Any = None  # a copy of the learner, whose scores the detector gets
         self.waited = 0  # rows that the next copy has learned from since the last alarm
-        self.before = 0  # rows before the block
 
-    def rows_to_freeze(self) -> int:
+    def rows_to_copy(self) -> int:
         """After so many rows the learner is to be copied; 0 if it is not, or has been."""
-        return self.detector.warm_up - self.waited if self.is_frozen and not self.frozen else 0
+        return self.detector.warm_up - self.waited if self.is_fixed and self.fixed is None else 0
 
-    def freeze(self, clf: BaseEstimator, rows: int) -> None:
-        """Copy the learner if it is time, after it has learned from so many rows."""
-        if not self.is_frozen or self.frozen is not None:
-            return
-        self.waited += rows
-        if self.waited >= self.detector.warm_up:
-            self.frozen, self.scored = frozen_copy(clf), ROWS_SCORED
+    def rows_at_once(self, most: int) -> int:
+        """How many of the next rows may be learned together: all of them count the same."""
+        return min(most, self.rows_to_copy() or most, self.boosted or most)
 
-    def pass_over(self, rows: int) -> int:
-        """Count rows behind an alarm, at most those before the next copy; the number taken."""
-        taken = min(rows, self.detector.warm_up) if self.asked.action == ALARM else 0
-        self._count(taken)
-        self.waited += taken
-        return taken
-
-    # ------------------------------------------------------------ alarms while the learner goes on
-    def pauses_suffice(self, clf: Any) -> bool:
-        """Can a learner learn from whole blocks, with pauses for copies?
-
-        It can if alarms do not change it; and a recipe is part of what is frozen, so that it has to
-        be there when rows are scored.
-        """
-        if not self.is_frozen or self.asked.action != ALARM:
-            return False
-        state = state_of(clf)
-        has_recipe = state is not None and state.recipe is not None
-        return not has_recipe and not trainer_of(clf).options.averages_kernels
-
-    def begin(self, X: Any, codes: np.ndarray, shown: slice) -> int:
-        """Watch a block of rows that are about to be learned from; see `Pauses`."""
-        self.block = CheckedBlock(X, codes, shown)
-        self.before, self.seen = self.seen, self.seen + codes.size
-        return self._watched(0)
-
-    def pause(self, model: Any, place: int) -> int:
-        """Copy the model, and watch the rows from here on; see `Pauses`."""
-        self.frozen, self.scored = FrozenModel(model, self.block), ROWS_SCORED
-        return self._watched(place)
-
-    def _watched(self, place: int) -> int:
-        """Watch rows from a place on; the place at which the next copy is to be made."""
-        size = self.block.codes.size
-        while place < size:
-            if self.frozen is None:
-                due = place + self.detector.warm_up - self.waited
-                self.waited += min(due, size) - place
-                return due
-            part = slice(place, min(place + self.scored, size))
-            place += self.detector.update_many(self.frozen.strangeness(self.block, part))
-            self.scored = min(MOST_SCORED, 2 * self.scored)
-            if self.detector.drift_detected:
-                self.drifts.append(self.before + place)
-                self.frozen, self.waited = None, 0
-        return size + 1
+    def weighted(self, rows: StreamRows) -> StreamRows:
+        """The rows with the weights that they are learned with."""
+        return rows._replace(weight=self.asked.factor * rows.weights()) if self.boosted else rows
 
     def keeps_rows(self) -> int:
         """The number of last rows that may be learned from again."""
         return self.asked.rows if self.asked.action == RESTART else 0
 
-    def update(self, rows: Rows, wrong: np.ndarray) -> int:
+    def update(self, rows: StreamRows, wrong: np.ndarray) -> int:
         """Update the detector row by row up to the first drift; the number of rows taken."""
-        if self.is_frozen:
-            return self.update_frozen(rows)
-        for taken, each in enumerate(wrong.tolist(), 1):
+        if self.is_fixed:
+            return self.update_by_scores(rows)
+        taken = 0
+        for each in wrong.tolist():
+            taken += 1
             self.detector.update(int(each))
             if self.detector.drift_detected:
-                self._count(taken)
-                self.drifts.append(self.seen)
-                return taken
-        self._count(wrong.size)
-        return wrong.size
+                break
+        return self._counted(taken, self.detector.drift_detected)
 
-    def update_frozen(self, rows: Rows) -> int:
-        """`update` with the scores of the frozen copy, if there is one yet."""
-        if self.frozen is None:
-            self._count(rows.size())
-            return rows.size()
-        taken, is_detected = 0, False
+    def update_by_scores(self, rows: StreamRows) -> int:
+        """`update` with the scores of the fixed copy, if there is one yet."""
+        if self.fixed is None:
+            return self._counted(rows.size(), False)
+        taken, at_once, is_detected = 0, ROWS_SCORED, False
         while taken < rows.size() and not is_detected:
-            part = rows
-            if rows.size() > self.scored:
-                part = rows.part(slice(taken, taken + self.scored))
-            taken += self.detector.update_many(strangeness(self.frozen, part))
+            scores = nonconformity(self.fixed, rows.part(slice(taken, taken + at_once)))
+            taken += self.detector.update_many(scores)
             is_detected = self.detector.drift_detected
-            self.scored = min(MOST_SCORED, 2 * self.scored)
-        self._count(taken)
-        if is_detected:
-            self.drifts.append(self.seen)
-            self.frozen, self.waited = None, 0
-        return taken
+            at_once = min(MOST_SCORED, 2 * at_once)
+        return self._counted(taken, is_detected)
 
-    def _count(self, rows: int) -> None:
+    def _counted(self, rows: int, is_detected: bool) -> int:
         self.seen += rows
         self.boosted = max(0, self.boosted - rows)
+        if is_detected:
+            self.drifts.append(self.seen)
+            self.fixed, self.waited = None, 0
+        return rows
 
     def has_drifted(self) -> bool:
         """Was a drift detected with the last row?"""
         return bool(self.drifts) and self.drifts[-1] == self.seen
+
+    def copy_when_due(self, clf: BaseEstimator, rows: int) -> None:
+        """Copy the learner if it is time, after it has learned from so many rows."""
+        if self.rows_to_copy() and not self.has_drifted():
+            self.waited += rows
+            if self.waited >= self.detector.warm_up:
+                self.fixed = fixed_copy(clf)
 
     def act(self, clf: BaseEstimator) -> None:
         """Take the action, except for learning from the last rows again."""

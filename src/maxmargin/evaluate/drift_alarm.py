@@ -130,7 +130,7 @@ class DriftAlarm:
     0 if a **fixed** function predicted it wrong, such as a model that does not learn any more, and
     the further from 0 the more it was wrong or right. So the negative margin is such a number, and
     so are 1 and 0. (The errors of a model that learns are not exchangeable, and then nothing is
-    promised.) `progressive` with ``on_drift="alarm"`` freezes copies of the learner for it. The
+    promised.) `progressive` with ``on_drift="alarm"`` copies the learner for it. The
     first 200 numbers, and as many after each alarm, only say what is usual.
 
     Parameters
@@ -173,8 +173,8 @@ class DriftAlarm:
     True
     """
 
-    # `progressive` updates it with scores of a frozen copy, see `evaluate.drift`.
-    on_frozen_scores = True
+    # `progressive` updates it with scores of a fixed copy, see `evaluate.drift`.
+    on_fixed_scores = True
 
     def __init__(self, delta: float = 0.01, *, warm_up: int = 1000, random_state: int = 0) -> None:
         if not 0.0 < delta < 1.0:

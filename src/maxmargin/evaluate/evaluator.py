@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.algorithms.conformalclassifier import ConformalClassifier
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.evaluate.batching import Rows, joined
+from maxmargin.evaluate.batching import StreamRows, joined
 from maxmargin.evaluate.drift import Drift, Watch, become
 from maxmargin.evaluate.metrics import Metric, MetricCurves
-from maxmargin.evaluate.predictions import Predictions, classes_by, hinge_losses
-from maxmargin.evaluate.scores import Scores
+from maxmargin.evaluate.predictions import Predictions, Scores, classes_by, hinge_losses
 from maxmargin.training import inputs
 
 # Rows learned at a time if a drift may require learning some of them again.
@@ -50,23 +49,40 @@ class Evaluator:
         self.scores = Scores(scored, most_scores)
         self.curves = MetricCurves(metrics, scored, clf, window, most_scores)
         self.codes = {label: code for code, label in enumerate(scored.tolist())}
-        self.wrong: list[np.ndarray] = []
+        self.wrong = [np.empty(0, dtype=bool)]
         # Whether the label of each row was outside of its prediction set, and the size of the set.
-        self.sets: list[np.ndarray] = []
+        self.has_sets = isinstance(clf, ConformalClassifier)
+        self.sets = [np.empty((0, 2 if self.has_sets else 0))]
         self.seen, self.mistakes, self.losses = 0, 0, 0.0
         self.repeated, self.last = 0, -1  # labels equal to the previous one
         self.weighted = False
         self.checkpoints: list[tuple[float, ...]] = []
-        self.waiting: Rows | None = None  # a block of rows whose labels have not arrived
+        self.waiting: StreamRows | None = None  # a block of rows whose labels have not arrived
         # Single rows whose labels have not arrived, and whether their predictions were wrong.
-        self.queue: deque[tuple[Rows, bool]] = deque()
+        self.queue: deque[tuple[StreamRows, bool]] = deque()
         self.watch = None if on_drift is None else Watch(on_drift)
         if on_drift is not None and self.classes is None:
             self.classes = labels  # needed again if the learner is reset
-        self.recent: deque[Rows] = deque()  # rows that may be learned again after a drift
+        self.recent: deque[StreamRows] = deque()  # rows that may be learned again after a drift
         self.forgotten = 0  # updates undone by resets
+        # `score_then_learn` gives no probabilities, and no drifts with delayed labels.
+        has_late_drifts = self.watch is not None and self.delay > 1
+        self.is_compiled = isinstance(self.learner(), OnlineClassifier) and not (
+            self.curves.needs_probabilities or has_late_drifts
+        )
 
-    def add(self, rows: Rows) -> None:
+    def counts_alone(self) -> bool:
+        """True if the loop returns all counts, which excludes the number of support vectors."""
+        learner = self.learner()
+        has_budget = getattr(learner, "budget", None) is not None
+        is_linear = getattr(learner, "kernel", "linear") == "linear"
+        return self.is_compiled and is_linear and not has_budget
+
+    def learner(self) -> BaseEstimator:
+        """The learner itself, without prediction sets."""
+        return self.clf.learner() if isinstance(self.clf, ConformalClassifier) else self.clf
+
+    def add(self, rows: StreamRows) -> None:
         """Predict the rows, and learn from rows whose labels arrive."""
         if self._all_classes() is None:
             raise ValueError(MISSING_CLASSES)
@@ -77,36 +93,13 @@ class Evaluator:
             if name := self.curves.name_beyond_classes():
                 raise ValueError(f"metrics: {name} needs more than the predicted class of a dict.")
             self._add_single(rows)
-        elif not self._is_compiled():
+        elif not self.is_compiled:
             for i in range(rows.size()):
                 self._add_single(rows.part(slice(i, i + 1)))
-        elif self.watch is None or self.watch.pauses_suffice(self.learner()):
-            self._add_block(rows, self.watch)
+        elif self.watch is None:
+            self._add_block(rows)
         else:
             self._add_watched(self.watch, rows)
-
-    def _is_compiled(self) -> bool:
-        """True if `score_then_learn` gives all that is needed.
-
-        It gives no probabilities, and does not support drift detection with delayed labels.
-        """
-        if self.curves.needs_probabilities or (self.watch is not None and self.delay > 1):
-            return False
-        return isinstance(self.learner(), OnlineClassifier)
-
-    def counts_alone(self) -> bool:
-        """True if the loop returns all counts, which excludes the number of support vectors."""
-        learner = self.learner()
-        has_budget = getattr(learner, "budget", None) is not None
-        return (
-            self._is_compiled()
-            and getattr(learner, "kernel", "linear") == "linear"
-            and not has_budget
-        )
-
-    def learner(self) -> BaseEstimator:
-        """The learner itself, without prediction sets."""
-        return self.clf.learner() if isinstance(self.clf, ConformalClassifier) else self.clf
 
     def finish(self) -> None:
         """Add the last checkpoint, then learn from the remaining rows."""
@@ -119,69 +112,62 @@ class Evaluator:
             self._learn(*self.queue.popleft())
 
     # ------------------------------------------------------------------------ in compiled blocks
-    def _add_block(self, rows: Rows, watch: Watch | None = None) -> None:
+    def _add_block(self, rows: StreamRows) -> None:
         before = self._updates()
         if self.delay == 1:
-            outputs, made, sets = self._score_then_learn(rows, pauses=watch)
+            found = self._score_then_learn(rows)
         else:
             late = 0 if self.waiting is None else self.waiting.size()
             both = rows if self.waiting is None else joined(self.waiting, rows)
             order, predicted = _interleaved(late, rows.size(), self.delay)
-            outputs, made, sets = self._score_then_learn(both, order)
-            outputs, made, sets = outputs[predicted], made[predicted], sets[predicted]
+            found = tuple(each[predicted] for each in self._score_then_learn(both, order))
             self.waiting = both.part(slice(max(0, both.size() - self.delay), None))
-        self.sets.append(sets)
-        self._count_outputs(outputs, rows.y, before + made)
+        self._count_outputs(rows.y, before, *found)
 
     def _score_then_learn(
-        self, rows: Rows, order: np.ndarray | None = None, pauses: Watch | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self, rows: StreamRows, order: np.ndarray | None = None
+    ) -> tuple[np.ndarray, ...]:
+        """The outputs before learning, the updates after each row, and about prediction sets."""
         if order is None:
             order = np.arange(rows.size(), dtype=np.int32)
-        given = rows.X, rows.y, order, self._classes_to_pass(), rows.weight, pauses
-        if not isinstance(self.clf, ConformalClassifier):
-            return *self.clf.score_then_learn(*given), np.empty((order.size, 0))
-        sets = np.empty((order.size, 2))
-        return *self.clf.score_then_learn(*given, sets=sets), sets
+        given = rows.X, rows.y, order, self._classes_to_pass(), rows.weight
+        sets = np.empty((order.size, self.sets[0].shape[1]))
+        options = {"sets": sets} if self.has_sets else {}
+        return *self.clf.score_then_learn(*given, **options), sets
 
-    def _count_outputs(self, outputs: np.ndarray, y: np.ndarray, updates: np.ndarray) -> None:
+    def _count_outputs(
+        self, y: np.ndarray, before: int, outputs: np.ndarray, made: np.ndarray, sets: np.ndarray
+    ) -> None:
         truth = inputs.class_codes(y, self.clf.classes_)
-        rows = Predictions(truth, classes_by(outputs), outputs)
-        self._count(rows, hinge_losses(outputs, truth), updates if self.counts_alone() else None)
+        rows, losses = (
+            Predictions(truth, classes_by(outputs), outputs),
+            hinge_losses(outputs, truth),
+        )
+        self._count(rows, losses, sets, before + made if self.counts_alone() else None)
 
-    def _add_watched(self, watch: Watch, rows: Rows) -> None:
+    def _add_watched(self, watch: Watch, rows: StreamRows) -> None:
         """Like `_add_block`, up to each drift; what was learned after a drift is undone."""
         start = 0
         while start < rows.size():
-            most = watch.rows_to_freeze() or (rows.size() if watch.is_frozen else ROWS_WATCHED)
-            part = rows.part(slice(start, start + min(most, watch.boosted or most)))
-            if watch.boosted:
-                part = part._replace(weight=watch.asked.factor * part.weights())
-            updates, waited = self._updates(), 0
-            if watch.is_frozen:  # detection does not depend on what is learned
-                checked = watch.update_frozen(part)
-                if watch.has_drifted():
-                    waited = watch.pass_over(part.size() - checked)
-                checked += waited
-                part = part.part(slice(checked)) if checked < part.size() else part
-                outputs, made, sets = self._score_then_learn(part)
+            most = watch.rows_at_once(rows.size() if watch.is_fixed else ROWS_WATCHED)
+            part = rows.part(slice(start, start + most))
+            learned, updates = watch.weighted(part), self._updates()
+            if watch.is_fixed:  # detection does not depend on what is learned
+                checked = watch.update_by_scores(part)
+                found = self._score_then_learn(learned.part(slice(checked)))
             else:
                 before = copy.deepcopy(self.clf)
-                outputs, made, sets = self._score_then_learn(part)
-                wrong = classes_by(outputs) != inputs.class_codes(part.y, self.clf.classes_)
+                found = self._score_then_learn(learned)
+                wrong = classes_by(found[0]) != inputs.class_codes(part.y, self.clf.classes_)
                 checked = watch.update(part, wrong)
                 if checked < part.size():
-                    part = part.part(slice(checked))
                     become(self.clf, before)
-                    outputs, made, sets = self._score_then_learn(part)
-            self.sets.append(sets)
-            self._count_outputs(outputs, part.y, updates + made)
-            self._act_on_drift(watch, part)
-            if not watch.has_drifted():
-                watch.freeze(self.learner(), 0 if waited else part.size())
+                    found = self._score_then_learn(learned.part(slice(checked)))
+            self._count_outputs(part.y[:checked], updates, *found)
+            self._act_on_drift(watch, learned.part(slice(checked)))
             start += checked
 
-    def _act_on_drift(self, watch: Watch, rows: Rows) -> None:
+    def _act_on_drift(self, watch: Watch, rows: StreamRows) -> None:
         """Act on a drift detected at the last of these rows, which have been learned."""
         if most := watch.keeps_rows():
             self.recent.append(rows)
@@ -195,19 +181,20 @@ class Evaluator:
                 self._partial_fit(each.part(slice(surplus, None)) if surplus else each)
                 surplus = 0
             self.forgotten += max(0, before - self._updates())
+        watch.copy_when_due(self.learner(), rows.size())
 
     # ------------------------------------------------------------------------------- row by row
-    def _add_single(self, row: Rows) -> None:
+    def _add_single(self, row: StreamRows) -> None:
         while len(self.queue) >= self.delay:
             self._learn(*self.queue.popleft())
         found, loss = self._predict(row)
-        self.sets.append(self._set_of(row, found.truth[0]))
+        sets = self._set_of(row, found.truth[0])
         self.queue.append((row, bool(found.predicted[0] != found.truth[0])))
         if self.delay == 1:
             self._learn(*self.queue.popleft())
-        self._count(found, np.array([loss]))
+        self._count(found, np.array([loss]), sets)
 
-    def _predict(self, row: Rows) -> tuple[Predictions, float]:
+    def _predict(self, row: StreamRows) -> tuple[Predictions, float]:
         size = len(self.codes)
         truth = np.array([self.codes.get(_single(row.y), size)])
         if not _is_fitted(self.clf):
@@ -226,10 +213,10 @@ class Evaluator:
         code = self.codes[_single(self.clf.predict(row.X))]
         return Predictions(truth, np.array([code]), outputs, probabilities), loss
 
-    def _set_of(self, row: Rows, truth: int) -> np.ndarray:
+    def _set_of(self, row: StreamRows, truth: int) -> np.ndarray:
         """Whether the label of a row is outside of its prediction set, and the size of the set."""
         clf, size = self.clf, len(self.codes)
-        if not isinstance(clf, ConformalClassifier):
+        if not self.has_sets:
             return np.empty((1, 0))
         if not _is_fitted(clf):
             inside = clf.first_set(size)
@@ -240,18 +227,15 @@ class Evaluator:
             inside = clf.predict_set(row.X)[0]
         return np.array([[truth >= size or not inside[truth], inside.sum()]], dtype=np.float64)
 
-    def _learn(self, row: Rows, wrong: bool) -> None:
+    def _learn(self, row: StreamRows, wrong: bool) -> None:
         watch = self.watch
-        if watch is not None and watch.boosted:
-            row = row._replace(weight=watch.asked.factor * row.weights())
+        row = row if watch is None else watch.weighted(row)
         self._partial_fit(row)
         if watch is not None:
             watch.update(row, np.array([wrong]))
             self._act_on_drift(watch, row)
-            if not watch.has_drifted():
-                watch.freeze(self.learner(), 1)
 
-    def _partial_fit(self, rows: Rows) -> None:
+    def _partial_fit(self, rows: StreamRows) -> None:
         if rows.weight is not None and not rows.weight.any():
             return
         options: dict[str, Any] = {"classes": self._classes_to_pass()}
@@ -266,7 +250,11 @@ class Evaluator:
 
     # ------------------------------------------------------------------------------------ counts
     def _count(
-        self, rows: Predictions, losses: np.ndarray, updates: np.ndarray | None = None
+        self,
+        rows: Predictions,
+        losses: np.ndarray,
+        sets: np.ndarray,
+        updates: np.ndarray | None = None,
     ) -> None:
         """Count some predictions, with a checkpoint after each ``step`` rows."""
         wrong, size = rows.predicted != rows.truth, rows.truth.size
@@ -284,6 +272,7 @@ class Evaluator:
             self.repeated += int(rows.truth[0] == self.last) + int(same.sum())
             self.last = int(rows.truth[-1])
         self.wrong.append(wrong)
+        self.sets.append(sets)
         self.seen += size
         self.mistakes += int(wrong.sum())
         self.losses += float(losses.sum())

@@ -12,15 +12,14 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.evaluate.predictions import Predictions, joined
-from maxmargin.evaluate.scores import MOST_SCORES
+from maxmargin.evaluate.predictions import MOST_SCORES, Predictions, joined
 
 SCORES, PROBABILITIES = "decision_function", "predict_proba"
 # The predictions that a metric function takes, by the name of its second argument; else classes.
@@ -30,25 +29,6 @@ RESPONSES: dict[str, Any] = {
     "y_proba": PROBABILITIES,
     "pred_decision": SCORES,
 }
-
-
-class Metric(Protocol):
-    """One metric of one learner along the stream."""
-
-    needs: set[str]  # methods of the estimator that it calls, besides `predict`
-    keeps: bool  # whether it needs all rows so far
-
-    def started(self, classes: np.ndarray, learner: BaseEstimator) -> Metric:
-        """A copy for a learner with these classes; ValueError if the metric does not suit it."""
-
-    def update(self, rows: Predictions) -> None:
-        """Add rows."""
-
-    def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
-        """The value for all rows, given their confusion matrix and, if kept, the rows."""
-
-    def recent(self, rows: Predictions) -> float:
-        """The value for these rows alone."""
 
 
 def by_name(metrics: Any) -> dict[str, Metric]:
@@ -71,7 +51,7 @@ def _metric(given: Any) -> tuple[str, Metric]:
     if isinstance(given, str):
         return given, _named(given)
     if hasattr(given, "update") and hasattr(given, "get"):
-        return type(given).__name__, ByUpdates(given)
+        return type(given).__name__, UpdatedMetric(given)
     if not callable(given):
         raise ValueError(f"metrics: expected a name, a function or a river metric, got {given!r}.")
     name = getattr(given, "__name__", None) or str(given)
@@ -82,23 +62,23 @@ def _metric(given: Any) -> tuple[str, Metric]:
     ]
     required = sum(each.default is each.empty for each in takes)
     if required == 3:  # estimator, X, y
-        return name, ByScorer(lambda classes: given)
+        return name, ScorerMetric(lambda classes: given)
     if required > 3 or len(takes) < 2:
         raise ValueError(f"metrics: {name} must take y_true and y_pred, or estimator, X and y.")
     if given is log_loss:
-        return name, ByScorer(_log_loss_scorer)
+        return name, ScorerMetric(_log_loss_scorer)
     scorer = make_scorer(given, response_method=RESPONSES.get(takes[1].name, "predict"))
-    return name, ByScorer(lambda classes: scorer)
+    return name, ScorerMetric(lambda classes: scorer)
 
 
 def _named(name: str) -> Metric:
     if name in ("log_loss", "neg_log_loss"):
-        return ByScorer(_log_loss_scorer, 1.0 if name == "log_loss" else -1.0)
+        return ScorerMetric(_log_loss_scorer, 1.0 if name == "log_loss" else -1.0)
     names = get_scorer_names()
     if name in names:
-        return ByScorer(lambda classes: get_scorer(name))
+        return ScorerMetric(lambda classes: get_scorer(name))
     if f"neg_{name}" in names:
-        return ByScorer(lambda classes: get_scorer(f"neg_{name}"), -1.0)
+        return ScorerMetric(lambda classes: get_scorer(f"neg_{name}"), -1.0)
     close = get_close_matches(name, names, n=3) or ["accuracy", "balanced_accuracy", "roc_auc"]
     raise ValueError(f"metrics: unknown metric {name!r}; did you mean {' or '.join(close)}?")
 
@@ -113,10 +93,9 @@ class Recorded(ClassifierMixin, BaseEstimator):
 
     def __init__(self, classes: np.ndarray, rows: Predictions) -> None:
         self.classes_, self.rows = classes, rows
-        self.called = set[str]()  # methods
+        self.called = set[str]()  # methods besides `predict`
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        self.called.add("predict")
         return self.classes_[self.rows.predicted[X]]
 
     @available_if(lambda self: self.rows.outputs is not None)
@@ -133,7 +112,7 @@ class Recorded(ClassifierMixin, BaseEstimator):
         return self.rows.probabilities[X]
 
 
-class ByScorer:
+class ScorerMetric:
     """A metric from a scikit-learn scorer, which ``scorer_for`` makes for given classes.
 
     Values are multiplied by ``sign``.
@@ -145,10 +124,9 @@ class ByScorer:
     def __init__(self, scorer_for: Callable[[np.ndarray], Any], sign: float = 1.0) -> None:
         self.scorer_for, self.sign = scorer_for, sign
         self.needs: set[str] = set()
-        self.keeps = False
         self.is_weighted = True
 
-    def started(self, classes: np.ndarray, learner: BaseEstimator) -> ByScorer:
+    def started(self, classes: np.ndarray, learner: BaseEstimator) -> ScorerMetric:
         """Try the scorer on one row of each class, to find the methods that it calls."""
         codes, certain = np.arange(classes.size), np.eye(classes.size)
         outputs = np.array([[-1.0], [1.0]]) if classes.size == 2 else certain
@@ -159,27 +137,23 @@ class ByScorer:
             outputs if hasattr(learner, SCORES) else None,
             probabilities if hasattr(learner, PROBABILITIES) else None,
         )
-        new = ByScorer(self.scorer_for, self.sign)
+        new = ScorerMetric(self.scorer_for, self.sign)
         new.classes, new.scorer = classes, self.scorer_for(classes)
+        recorded = Recorded(classes, rows)
         try:
-            new.needs, value = new._tried(rows)
+            try:
+                value = new._scored(recorded, np.ones(classes.size))
+            except TypeError:  # the function takes no weights
+                new.is_weighted = False
+                value = new._scored(recorded, None)
         except AttributeError:
             raise ValueError(
                 f"it needs scores or probabilities, which {type(learner).__name__} does not give."
             ) from None
         if np.ndim(value) != 0:
             raise ValueError("it must give one number.")
-        new.keeps = bool(new.needs)
+        new.needs = recorded.called
         return new
-
-    def _tried(self, rows: Predictions) -> tuple[set[str], Any]:
-        recorded = Recorded(self.classes, rows)
-        try:
-            value = self._scored(recorded, np.ones(rows.truth.size))
-        except TypeError:  # the function takes no weights
-            self.is_weighted = False
-            value = self._scored(recorded, None)
-        return recorded.called & {SCORES, PROBABILITIES}, value
 
     def _scored(self, recorded: Recorded, weights: np.ndarray | None) -> Any:
         truth = recorded.rows.truth
@@ -189,63 +163,43 @@ class ByScorer:
             return self.scorer(recorded, np.arange(truth.size), self.classes[truth], **options)
 
     def update(self, rows: Predictions) -> None:
-        pass
+        """All that is needed comes with `so_far`."""
 
     def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
+        """The value for rows with this confusion matrix, NaN if it is undefined."""
+        weights = None
         if not self.needs:
-            return self._of_counts(counts)
-        return np.nan if rows is None else self._value(rows, None)
-
-    def recent(self, rows: Predictions) -> float:
-        if self.needs:
-            return self._value(rows, None)
-        size = self.classes.size
-        counts = np.bincount(rows.truth * size + rows.predicted, minlength=size * size)
-        return self._of_counts(counts.reshape(size, size))
-
-    def _of_counts(self, counts: np.ndarray) -> float:
-        """The value for a confusion matrix."""
-        truth, predicted = np.nonzero(counts)
-        weights = counts[truth, predicted]
-        if self.is_weighted:
-            return self._value(Predictions(truth, predicted), weights)
-        if weights.sum() > MOST_SCORES:
-            return np.nan
-        rows = Predictions(np.repeat(truth, weights), np.repeat(predicted, weights))
-        return self._value(rows, None)
-
-    def _value(self, rows: Predictions, weights: np.ndarray | None) -> float:
-        """The value for these rows; NaN if it is undefined."""
-        if rows.truth.size == 0:
+            truth, predicted = np.nonzero(counts)
+            weights, rows = counts[truth, predicted], Predictions(truth, predicted)
+            if not self.is_weighted:
+                if weights.sum() > MOST_SCORES:
+                    return np.nan
+                rows, weights = Predictions(*(np.repeat(each, weights) for each in rows[:2])), None
+        if rows is None or rows.truth.size == 0:
             return np.nan
         try:
             return self.sign * float(self._scored(Recorded(self.classes, rows), weights))
         except ValueError:
             return np.nan
 
+    recent = so_far
 
-class ByUpdates:
+
+class UpdatedMetric:
     """A metric with river's interface: ``update(y_true, y_pred)`` and ``get()``."""
 
-    def __init__(self, metric: Any) -> None:
-        self.pristine, self.running = metric, copy.deepcopy(metric)
+    def __init__(self, metric: Any, labels: Sequence[Any] = ()) -> None:
+        self.unused, self.running, self.labels = metric, copy.deepcopy(metric), labels
         self.needs = set() if getattr(metric, "requires_labels", True) else {PROBABILITIES}
-        self.keeps = False
-        self.labels: list[Any] = []
 
-    def started(self, classes: np.ndarray, learner: BaseEstimator) -> ByUpdates:
+    def started(self, classes: np.ndarray, learner: BaseEstimator) -> UpdatedMetric:
         if self.needs and not hasattr(learner, PROBABILITIES):
             raise ValueError(
                 f"it needs probabilities, which {type(learner).__name__} does not give."
             )
-        new = ByUpdates(self.pristine)
-        new.labels = classes.tolist()
-        return new
+        return UpdatedMetric(self.unused, classes.tolist())
 
     def update(self, rows: Predictions) -> None:
-        self._update(self.running, rows)
-
-    def _update(self, metric: Any, rows: Predictions) -> None:
         if self.needs:
             assert rows.probabilities is not None
             predicted: list[Any] = [
@@ -254,15 +208,15 @@ class ByUpdates:
         else:
             predicted = [self.labels[code] for code in rows.predicted]
         for code, each in zip(rows.truth, predicted, strict=True):
-            metric.update(self.labels[code], each)
+            self.running.update(self.labels[code], each)
 
     def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
         return float(self.running.get())
 
-    def recent(self, rows: Predictions) -> float:
-        metric = copy.deepcopy(self.pristine)
-        self._update(metric, rows)
-        return float(metric.get())
+    def recent(self, counts: np.ndarray, rows: Predictions) -> float:
+        alone = UpdatedMetric(self.unused, self.labels)
+        alone.update(rows)
+        return float(alone.running.get())
 
 
 class MetricCurves:
@@ -290,7 +244,8 @@ class MetricCurves:
         started = self.metrics.values()
         self.needs_probabilities = any(PROBABILITIES in metric.needs for metric in started)
         self.counts = np.zeros((classes.size, classes.size), dtype=np.int64)
-        self._kept: list[Predictions] | None = [] if any(each.keeps for each in started) else None
+        keeps = any(isinstance(each, ScorerMetric) and each.needs for each in started)
+        self._kept: list[Predictions] | None = [] if keeps else None
         self._last, self._last_rows = list[Predictions](), 0
         self.values: dict[str, list[float]] = {name: [] for name in metrics}
         self.recent_values: dict[str, list[float]] = {name: [] for name in metrics}
@@ -313,7 +268,7 @@ class MetricCurves:
         rows = rows.part(rows.truth < self.counts.shape[0])
         if not rows.truth.size:
             return
-        np.add.at(self.counts, (rows.truth, rows.predicted), 1)
+        self.counts += self._confusion(rows)
         for metric in self.metrics.values():
             metric.update(rows)
         if self._kept is not None:
@@ -325,15 +280,28 @@ class MetricCurves:
         if self._last_rows > 2 * self.window:
             self._last, self._last_rows = [self._recent()], self.window
 
+    def _confusion(self, rows: Predictions) -> np.ndarray:
+        size = self.counts.shape[0]
+        found = np.bincount(rows.truth * size + rows.predicted, minlength=size * size)
+        return found.reshape(size, size)
+
     def _recent(self) -> Predictions:
         return joined(self._last).part(slice(-self.window, None))
 
     def add_checkpoint(self) -> None:
-        kept = None
+        if not self.metrics:
+            return
         if self._kept:
             self._kept = [joined(self._kept)]
-            (kept,) = self._kept
-        recent = self._recent() if self._last else None
+        kept, recent = self._kept[0] if self._kept else None, None
+        if self._last:
+            recent = self._recent()
+            counts = self._confusion(recent)
         for name, metric in self.metrics.items():
             self.values[name].append(metric.so_far(self.counts, kept))
-            self.recent_values[name].append(np.nan if recent is None else metric.recent(recent))
+            self.recent_values[name].append(
+                np.nan if recent is None else metric.recent(counts, recent)
+            )
+
+
+Metric = ScorerMetric | UpdatedMetric

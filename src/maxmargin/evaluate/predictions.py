@@ -1,11 +1,14 @@
-"""Predictions for rows, and their losses."""
+"""Predictions for rows, their losses, and counts of right and wrong ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+# The scores of more rows are not kept, so there is no area under the curve for them.
+MOST_SCORES = 10**7
 
 
 class Predictions(NamedTuple):
@@ -17,21 +20,14 @@ class Predictions(NamedTuple):
     probabilities: np.ndarray | None = None  # of shape (n_rows, n_classes)
 
     def part(self, rows: slice | np.ndarray) -> Predictions:
-        outputs = None if self.outputs is None else self.outputs[rows]
-        probabilities = None if self.probabilities is None else self.probabilities[rows]
-        return Predictions(self.truth[rows], self.predicted[rows], outputs, probabilities)
+        return Predictions(*(None if each is None else each[rows] for each in self))  # type: ignore[arg-type]
 
 
 def joined(parts: Sequence[Predictions]) -> Predictions:
-    truth, predicted, outputs, probabilities = zip(*parts, strict=True)
+    columns = zip(*parts, strict=True)
     return Predictions(
-        np.concatenate(truth), np.concatenate(predicted), _all_of(outputs), _all_of(probabilities)
+        *(None if any(each is None for each in one) else np.concatenate(one) for one in columns)  # type: ignore[arg-type]
     )
-
-
-def _all_of(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    there = [part for part in parts if part is not None]
-    return np.concatenate(there) if len(there) == len(parts) else None
 
 
 def classes_by(outputs: np.ndarray) -> np.ndarray:
@@ -54,3 +50,92 @@ def leads(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
     rivals = outputs.copy()
     rivals[rows, codes] = -np.inf
     return outputs[rows, codes] - rivals.max(axis=1)
+
+
+class Scores:
+    """Counts of true and predicted classes, the log loss, and, for two classes, the scores.
+
+    ``classes`` are the sorted labels that can be predicted. At most ``most`` scores are kept.
+    """
+
+    def __init__(self, classes: np.ndarray, most: int = MOST_SCORES) -> None:
+        self.classes, self.most = classes, most
+        # By true class (the last row is for unseen classes) and predicted class.
+        self.counts = np.zeros((classes.size + 1, classes.size), dtype=np.int64)
+        self._outputs: list[np.ndarray] | None = [] if classes.size == 2 else None
+        self._truth: list[np.ndarray] = []
+        self._log_loss, self._with_probabilities = 0.0, 0
+        self._unseen: Any = None  # a label that is not among the classes
+
+    def add(self, y: np.ndarray, predicted: np.ndarray, *more: np.ndarray | None) -> None:
+        """Add rows with labels, predicted labels, and as in `count` scores and probabilities."""
+        size = self.classes.size
+        places = np.minimum(np.searchsorted(self.classes, y), size - 1)
+        truth = np.where(self.classes[places] == y, places, size)
+        if self._unseen is None and (truth == size).any():
+            self._unseen = y[truth == size][:1].tolist()[0]
+        self.count(truth, np.searchsorted(self.classes, predicted), *more)
+
+    def count(
+        self,
+        truth: np.ndarray,
+        predicted: np.ndarray,
+        outputs: np.ndarray | None = None,
+        probabilities: np.ndarray | None = None,
+    ) -> None:
+        """Add rows whose labels are given as class codes."""
+        size = self.classes.size
+        counts = np.bincount(truth * size + predicted, minlength=self.counts.size)
+        self.counts += counts.reshape(self.counts.shape)
+        seen = truth < size
+        if probabilities is not None:
+            chosen = probabilities[np.flatnonzero(seen), truth[seen]]
+            self._log_loss -= float(np.log(np.maximum(chosen, np.finfo(chosen.dtype).eps)).sum())
+            self._with_probabilities += chosen.size
+        if self._outputs is None or outputs is None or self.rows() > self.most:
+            self._outputs, self._truth = None, []
+            return
+        self._outputs.append(outputs[seen])
+        self._truth.append(truth[seen].astype(np.int8))
+
+    def wants_outputs(self) -> bool:
+        return self._outputs is not None
+
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
+    def report(self) -> dict[str, Any]:
+        """All statistics as JSON types; NaN for 0 / 0."""
+        rows, count = self.rows(), self._with_probabilities
+        correct, predicted = np.diag(self.counts[:-1]), self.counts.sum(axis=0)
+        actual = self.counts.sum(axis=1)
+        mistakes = rows - int(correct.sum())
+        with np.errstate(invalid="ignore"):
+            recall, precision = correct / actual[:-1], correct / predicted
+        occurring = actual[:-1] > 0
+        names = "label", "rows", "predicted", "recall", "precision"
+        columns = self.classes, actual[:-1], predicted, recall, precision
+        return {
+            "rows": rows,
+            "mistakes": mistakes,
+            "accuracy": 1 - mistakes / rows if rows else np.nan,
+            "largest_class": float(actual[:-1].max() / rows) if rows else np.nan,
+            "balanced_accuracy": float(recall[occurring].mean()) if occurring.any() else None,
+            "auc": self._area(),
+            "log_loss": self._log_loss / count if count else None,
+            "classes": [
+                dict(zip(names, each, strict=True))
+                for each in zip(*(column.tolist() for column in columns), strict=True)
+            ],
+            "unknown_labels": int(actual[-1]),
+            "unknown_label": self._unseen,
+            "confusion": self.counts[:-1].tolist(),
+        }
+
+    def _area(self) -> float | None:
+        """The area under the ROC curve, if both classes occur."""
+        if not self._outputs or (self.counts[:2].sum(axis=1) == 0).any():
+            return None
+        from sklearn.metrics import roc_auc_score
+
+        return float(roc_auc_score(np.concatenate(self._truth), np.concatenate(self._outputs)))

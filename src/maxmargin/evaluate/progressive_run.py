@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
+from maxmargin import streams
 from maxmargin._extras import plotting
-from maxmargin.evaluate.batching import classes_of, labelled, opened, pieces
+from maxmargin.evaluate.batching import classes_of, labelled, pieces
 from maxmargin.evaluate.drift import Detector, Drift, as_drift
 from maxmargin.evaluate.evaluator import Evaluator
 from maxmargin.evaluate.metrics import by_name
-from maxmargin.evaluate.scores import MOST_SCORES, Scores
+from maxmargin.evaluate.predictions import MOST_SCORES, Scores
 from maxmargin.streams import Source
 
 # Default number of rows between checkpoints.
@@ -181,27 +183,17 @@ class Progress:
         return axes
 
     def plot_recent(self, ax: Any, *, window: int = STEP, label: str | None = None) -> None:
-        """Draw the accuracy in a window that slides along, and where drifts were detected.
-
-        Parameters
-        ----------
-        ax : matplotlib axes
-        window : int, default=1000
-        label : str, default=None
-            Name in a legend, that of the learner by default.
-        """
-        (line,) = ax.plot(
-            self.trials, 100.0 * self.recent_accuracy(window), label=label or self.name
-        )
+        """Draw the accuracy in a window that slides along, and where drifts were detected."""
+        accuracy = 100.0 * self.recent_accuracy(window)
+        (line,) = ax.plot(self.trials, accuracy, label=label or self.name)
         for row in self.drifts:
             ax.axvline(row, color=line.get_color(), linestyle=":", linewidth=1)
-        ax.set_ylabel(f"right among the last {window:,}, %")
-        ax.set_xlabel("rows")
+        ax.set(xlabel="rows", ylabel=f"right among the last {window:,}, %")
         ax.grid(alpha=0.3)
 
 
 @runtime_checkable
-class Learner(Protocol):
+class StreamLearner(Protocol):
     """What `progressive` needs of a learner."""
 
     def predict(self, X: Any, /) -> Any: ...
@@ -210,39 +202,17 @@ class Learner(Protocol):
 
 
 @overload
-def progressive(
-    clf: Learner,
-    stream: Any,
-    y: Any = None,
-    *,
-    step: int = STEP,
-    delay: int = 0,
-    classes: Any = None,
-    sample_weight: Any = None,
-    metrics: Any = None,
-    window: int | None = None,
-    on_drift: str | Detector | Drift | None = None,
-) -> Progress: ...
+def progressive(clf: StreamLearner, stream: Any, y: Any = None, **options: Any) -> Progress: ...
 
 
 @overload
 def progressive(
-    clf: Sequence[Learner],
-    stream: Any,
-    y: Any = None,
-    *,
-    step: int = STEP,
-    delay: int = 0,
-    classes: Any = None,
-    sample_weight: Any = None,
-    metrics: Any = None,
-    window: int | None = None,
-    on_drift: str | Detector | Drift | None = None,
+    clf: Sequence[StreamLearner], stream: Any, y: Any = None, **options: Any
 ) -> list[Progress]: ...
 
 
-def progressive(
-    clf: Learner | Sequence[Learner],
+def progressive(  # type: ignore[misc]  # the overloads leave out how options are called
+    clf: StreamLearner | Sequence[StreamLearner],
     stream: Any,
     y: Any = None,
     *,
@@ -290,7 +260,7 @@ def progressive(
         Number of rows for ``recent_metrics``; by default ``step``.
     on_drift : "alarm", drift detector or Drift, default=None
         With "alarm", drifts are reported with a bounded probability of a false alarm, by a
-        `DriftAlarm` on the scores of frozen copies of the learner; the learner is not changed. A
+        `DriftAlarm` on the scores of fixed copies of the learner; the learner is not changed. A
         detector, such as one of river's, is updated with 1 for each misclassified row and 0 for the
         others; when it detects a drift, the learner is reset. A `Drift` offers other actions: reset
         and learn the last rows again, give the next rows more weight, or call a function.
@@ -308,14 +278,15 @@ def progressive(
     >>> progress.metrics["roc_auc"].round(2).tolist()
     [1.0, 1.0]
     """
+    window = step if window is None else window
     for name, value, least in (("step", step, 1), ("delay", delay, 0), ("window", window, 1)):
-        is_default = name == "window" and value is None
-        if not is_default and (not isinstance(value, (int, np.integer)) or value < least):
+        if not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     learners = clf if isinstance(clf, Sequence) else [clf]
     for one in learners:
         check_learner(one)
-    stream = opened(stream, y)
+    if isinstance(stream, str | os.PathLike):
+        stream = streams.open(stream, y)
     if isinstance(stream, Source):
         found, y = classes_of(stream), None
         classes = found if classes is None else classes
@@ -326,7 +297,7 @@ def progressive(
     named = by_name(metrics)
     drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else as_drift(on_drift)
     evaluators = [
-        Evaluator(one, step, delay, classes, named, window or step, most, drift) for one in learners
+        Evaluator(one, step, delay, classes, named, window, most, drift) for one in learners
     ]
     counts_alone = all(each.counts_alone() for each in evaluators)
     rows_per_piece = step * (-(-ROWS_PER_CALL // step) if counts_alone else 1)
@@ -338,12 +309,10 @@ def progressive(
 
 
 def check_learner(clf: Any) -> None:
+    name = clf.__name__ if isinstance(clf, type) else type(clf).__name__
     if isinstance(clf, type) and hasattr(clf, "partial_fit"):
-        raise TypeError(
-            f"clf must be an estimator, got the class {clf.__name__}; pass {clf.__name__}()."
-        )
-    if not isinstance(clf, Learner):
-        name = clf.__name__ if isinstance(clf, type) else type(clf).__name__
+        raise TypeError(f"clf must be an estimator, got the class {name}; pass {name}().")
+    if not isinstance(clf, StreamLearner):
         raise TypeError(
             f"clf must have predict and partial_fit; {name} has not both. For streams use "
             "AutoMargin, for example."
@@ -353,9 +322,7 @@ def check_learner(clf: Any) -> None:
 def _progress(evaluator: Evaluator) -> Progress:
     evaluator.finish()
     trials, mistakes, losses, updates, supports = np.array(evaluator.checkpoints).T
-    curves, watch = evaluator.curves, evaluator.watch
-    sets = np.concatenate(evaluator.sets) if evaluator.sets else np.empty((0, 0))
-    has_sets = sets.shape[1] == 2
+    curves, watch, sets = evaluator.curves, evaluator.watch, np.concatenate(evaluator.sets)
     return Progress(
         name=type(evaluator.learner()).__name__,
         trials=trials.astype(np.int64),
@@ -363,13 +330,13 @@ def _progress(evaluator: Evaluator) -> Progress:
         losses=losses,
         updates=updates.astype(np.int64),
         supports=supports.astype(np.int64),
-        wrong=np.concatenate([np.empty(0, dtype=bool), *evaluator.wrong]),
+        wrong=np.concatenate(evaluator.wrong),
         metrics={name: np.array(values) for name, values in curves.values.items()},
         recent_metrics={name: np.array(values) for name, values in curves.recent_values.items()},
         scores=evaluator.scores,
         repeated=evaluator.repeated,
         weighted=evaluator.weighted,
         drifts=np.array(watch.drifts if watch else [], dtype=np.int64),
-        covered=sets[:, 0] == 0.0 if has_sets else None,
-        set_sizes=sets[:, 1].astype(np.int64) if has_sets else None,
+        covered=sets[:, 0] == 0.0 if evaluator.has_sets else None,
+        set_sizes=sets[:, 1].astype(np.int64) if evaluator.has_sets else None,
     )

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin import __version__
 from maxmargin.evaluate import DriftAlarm
-from maxmargin.evaluate.frozen_copies import frozen_copy
+from maxmargin.evaluate.nonconformity import fixed_copy
 from maxmargin.evaluate.predictions import classes_by, hinge_losses, leads
 from maxmargin.persistence import load
 from maxmargin.serve.beginnings import as_file, rebuilt
@@ -253,7 +253,7 @@ class ServedModel:
                 counts.alarms = [*counts.alarms[1 - MOST_ALARMS :], counts.watched_since]
                 logger.warning("drift alarm at row %d", counts.watched_since)
         elif seen + truth.size - counts.watched_since >= ROWS_TO_COPY:
-            self.frozen = frozen_copy(getattr(self.learner, "estimator_", self.learner))
+            self.frozen = fixed_copy(getattr(self.learner, "estimator_", self.learner))
 
     # --------------------------------------------------------------------------------- predicting
     def predict(self, rows: Any, *, scores: bool, proba: bool, set: bool) -> dict[str, list[Any]]:

@@ -22,7 +22,6 @@ from maxmargin.training.one_row import OneRow, fast_route_for, may_overflow
 from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
 from maxmargin.training.passes import diverged
-from maxmargin.training.pauses import present
 from maxmargin.training.protocol import Learned, Trainer
 from maxmargin.training.recipes import learned_along
 from maxmargin.training.row_reading import (
@@ -77,25 +76,18 @@ def learn(
     rule, model = trainer.rule(state.model.p), state.model.streaming(rows, alone)
     # Totals cannot change atomically with a model that learns in place.
     is_counted = totals is not state.totals
-    needs_copy = is_counted or batch.pauses is not None
-    if model is state.model and not alone and (needs_copy or may_overflow(model, rule)):
+    if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
         model = model.twin()
     by_steps = weight if model.spec.soft_margin == 0.0 else None
     targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
     trace = model.tracing(given.order.size) if batch.traced else NO_TRACE
     presented = model.rows(given.X, weight), targets, given.order, rule, trace
-    pauses, first = batch.pauses, 0
-    if pauses is not None:
-        first = pauses.begin(given.X, given.codes, inputs.shown(state))
     if model is state.model:
         with uninterrupted():
             _present(options, model, presented)
         learned = state._replace(totals=totals) if is_counted else state
         return Learned(learned, trace, given.codes, given.order)
-    if pauses is None:
-        _present(options, model, presented)
-    else:
-        present(model, *presented, pauses, first)
+    _present(options, model, presented)
     if not model.is_finite():
         raise ValueError(diverged(options.name))
     learned = state._replace(model=model, totals=totals)

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.training.pauses import Pauses
-
 # The parameter `class_weight`.
 ClassWeight = dict[Hashable, float] | str | None
 
@@ -69,7 +67,6 @@ class Batch(NamedTuple):
     order : the order in which rows are learned; an entry ``-1 - i`` only scores row i
     grow : accept new columns and labels
     traced : record the outputs of each row before it is learned
-    pauses : is called between rows with the model, see `Pauses`
     """
 
     X: ArrayLike
@@ -79,4 +76,3 @@ class Batch(NamedTuple):
     order: np.ndarray | None = None
     grow: bool = False
     traced: bool = False
-    pauses: Pauses | None = None
