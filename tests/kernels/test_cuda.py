@@ -57,7 +57,7 @@ def library(monkeypatch):
             monkeypatch.setattr(f"{module}.cupy_library", lambda: found)
         monkeypatch.setattr("maxmargin.kernels.points.library_of", _library_of)
         monkeypatch.setattr("maxmargin.kernels.functions.library_of", _library_of)
-        monkeypatch.setattr("maxmargin.solvers.hyperplanes.library_of", _library_of)
+        monkeypatch.setattr("maxmargin.solvers.solutions.library_of", _library_of)
         return found
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,21 +12,18 @@ from scipy import sparse
 
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.core.array_fields import blank
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
-from maxmargin.estimator import serialization
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels
 from maxmargin.estimator.predicting import Predicting
-from maxmargin.kernels.functions import finite_diagonal
-from maxmargin.kernels.points import Points
-from maxmargin.models.base import Model
-from maxmargin.models.build import check_device, on_device, products_on
-from maxmargin.models.kernel_model import KernelModel, PairKernelModel, kernel_for
+from maxmargin.kernels.functions import KERNELS, finite_diagonal
+from maxmargin.models.build import check_device, products_on
+from maxmargin.models.kernel_model import kernel_for
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.solvers.device_passes import DevicePasses
-from maxmargin.solvers.hyperplanes import Hyperplanes
 from maxmargin.solvers.kernel_oracle import KernelRows
 from maxmargin.solvers.linear_oracle import HostPasses, LinearRows
 from maxmargin.solvers.newton import NOTHING, Solution, Task, solve
@@ -37,6 +34,7 @@ from maxmargin.solvers.regularization_path import (
     outputs_left_out,
     usual_lambdas,
 )
+from maxmargin.solvers.solutions import Hyperplanes, KernelExpansion
 from maxmargin.training import inputs
 from maxmargin.training.fit_warnings import warn_of
 from maxmargin.training.inputs import check_number_of_labels
@@ -322,25 +320,13 @@ class MaxMargin(Kernels, Predicting):
                 f"{self.soft_margin!r}: {otherwise}."
             )
 
-    def conclude(
-        self,
-        found: Solution,
-        classes: np.ndarray,
-        features: Features,
-        radius: float,
-        *,
-        multilabel: bool,
-        schema: dict[str, Any] | None = None,
-        limit: str = "max_iter",
-    ) -> None:
+    def conclude(self, state: State, radius: float, limit: str) -> None:
         """Know what was found, for rows of at most that norm; warn if it is not what was asked for.
 
         For solvers elsewhere, see `maxmargin.distributed`; ``limit`` is the name of their limit on
         steps.
         """
-        self._state, warning = self._new_trainer().concluded(
-            found, classes, features, radius, multilabel, schema, limit
-        )
+        self._state, warning = self._new_trainer().concluded(state, radius, limit)
         warn_of(warning)
 
     @property
@@ -356,8 +342,12 @@ class MaxMargin(Kernels, Predicting):
 
     def __learned__(self) -> dict[str, Any]:
         found = super().__learned__()
-        if path := found and self._fitted().more.get("path_"):
-            found["path"] = {k: v for k, v in path._asdict().items() if v is not None}
+        if found:
+            state = self._fitted()
+            if path := state.more.get("path_"):
+                found["path"] = {k: v for k, v in path._asdict().items() if v is not None}
+            if isinstance(state.model, KernelExpansion):
+                found["kernel"] = state.model.kernel.name
         return found
 
     def __relearn__(self, found: dict[str, Any]) -> None:
@@ -375,24 +365,47 @@ class MaxMargin(Kernels, Predicting):
     def n_mistakes_(self) -> int:
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
-    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
-        if "structure" in found:
-            return serialization.model_by(self, found, classes)
+    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Any:
         self.check_parameters()
-        multilabel = found.get("multilabel", False) is True
-        leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=multilabel)
-        shape: tuple[int, ...] = getattr(leaves.get("weights"), "shape", ())
+        leaves, kernel = found.pop("model"), found.pop("kernel", "linear")
+        problems = inputs.problems_for(classes, multilabel=found.get("multilabel", False) is True)
+        name = "weights" if kernel == "linear" else "coefs"
+        shape: tuple[int, ...] = getattr(leaves.get(name), "shape", ())
         if len(shape) != 2 or shape[0] != problems:
-            raise model_tree.Misfit("weights: there is not one line for each problem")
-        model: Hyperplanes = model_tree.filled(Hyperplanes(problems, shape[1]), leaves)
+            raise model_tree.Misfit(f"{name}: there is not one line for each problem")
+        sizes = {"problems": problems, "features": shape[1]}
+        if kernel == "linear":
+            model: Any = model_tree.filled(blank(Hyperplanes, sizes), leaves)
+        else:
+            model = self._expansion_from(leaves, kernel, problems)
         if leaves:
-            raise model_tree.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
-        return as_model(model)
+            raise model_tree.Misfit(f"no solution has {', '.join(sorted(leaves))}")
+        model_tree.check_ranges(model, classes.size)
+        return model
+
+    def _expansion_from(self, leaves: model_tree.Leaves, name: object, problems: int) -> Any:
+        width = leaves.get("features")
+        if name not in KERNELS or type(width) is not int:
+            raise model_tree.Misfit("the kernel, or the number of features, is missing")
+        kernel: Any = KERNELS[name](1.0, 1.0, 0.0, np.float64)  # type: ignore[index]
+        kernel = model_tree.filled(kernel, leaves, "kernel")
+        if kernel.center is not None and kernel.center.shape != (width,):
+            raise model_tree.Misfit("kernel.center is not a row")
+        points = model_tree.points_from(leaves, "points", width, kernel)
+        empty = blank(
+            KernelExpansion,
+            {"problems": problems, "supports": points.size()},
+            kernel=kernel,
+            points=points,
+            features=width,
+            products=products_on(self.device),
+        )
+        return model_tree.filled(empty, leaves, done=kernel)
 
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__.get("_state") if name == "device" else None
         if state is not None and state.model.has_supports:
-            self._state = state._replace(model=on_device(state.model, value))
+            self._state = state._replace(model=state.model.on(value))
         super().__setattr__(name, value)
 
     def __sklearn_tags__(self) -> Any:
@@ -459,12 +472,13 @@ class ExactTrainer:
                 posed = posed.with_penalty(path.soft_margin)
                 more = {"path_": path, "soft_margin_": path.soft_margin}
             found = solve(posed.data, posed.task, posed.number, advance)
-            if isinstance(posed.data, KernelRows):
-                fitted = self._in_kernel_space(posed, found, problem)
-            else:
-                fitted = self.concluded(
-                    found, problem.classes, problem.features, problem.radius, problem.multilabel
-                )
+            radius, data = problem.radius, posed.data
+            model: Any = None
+            if isinstance(data, KernelRows):
+                radius = float(np.sqrt(data.kernel.diagonal(data.points).max()))
+                model = KernelExpansion.of(found, data, problem.rows.shape[1])
+            known = problem.classes, problem.features, problem.multilabel
+            fitted = self.concluded(as_state(found, *known, model), radius)
             sigmoids = None
             if self.calibrated:
                 left_out, rows = _left_out(posed, found, advance)
@@ -564,51 +578,8 @@ class ExactTrainer:
             cache_bytes=1e6 * self.spec.cache_size,
         )
 
-    def _in_kernel_space(self, posed: Posed, found: Solution, problem: Problem) -> Fitted:
-        data: Any = posed.data
-        spec, width = replace(self.spec, soft_margin=posed.task.penalty), problem.rows.shape[1]
-        model = fitted_model(found, spec, data, width, problem.codes)
-        radius = float(np.sqrt(data.kernel.diagonal(data.points).max()))
-        state = State(
-            model,
-            problem.classes,
-            problem.features,
-            found.margins,
-            multilabel=problem.multilabel,
-            n_iter=found.n_iter,
-            converged=bool(found.reached.all()),
-        )
-        return self._answer(state, radius, "max_iter")
-
-    def concluded(
-        self,
-        found: Solution,
-        classes: np.ndarray,
-        features: Features,
-        radius: float,
-        multilabel: bool,
-        schema: dict[str, Any] | None = None,
-        limit: str = "max_iter",
-    ) -> Fitted:
-        """What is known by a solution, for rows of at most that norm; see `MaxMargin.conclude`."""
-        if not np.isfinite(found.weights).all():
-            raise ValueError(
-                "MaxMargin found weights that are not finite: scale the features, or choose a "
-                "soft_margin nearer to their squares."
-            )
-        state = State(
-            as_model(Hyperplanes.of(found)),
-            classes,
-            features,
-            found.margins,
-            multilabel=multilabel,
-            n_iter=found.n_iter,
-            converged=bool(found.reached.all()),
-            schema=schema,
-        )
-        return self._answer(state, radius, limit)
-
-    def _answer(self, state: State, radius: float, limit: str) -> Fitted:
+    def concluded(self, state: State, radius: float, limit: str = "max_iter") -> Fitted:
+        """The state, and a warning if the solution is not what was asked for."""
         return Fitted(state, "" if state.converged else self._complaint(state, radius, limit))
 
     def learn(
@@ -662,36 +633,24 @@ def signs_of(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.where(own, np.int8(1), np.int8(-1))
 
 
-def fitted_model(
-    found: Solution, spec: ModelSpec, data: KernelRows, width: int, codes: np.ndarray
-) -> KernelModel:
-    """The model that predicts by a solution, with the rows that have coefficients as supports."""
-    kind = PairKernelModel if spec.fit_intercept else KernelModel
-    tail, (problems, _) = Tail(0.0, float(np.sqrt(spec.soft_margin))), found.weights.shape
-    model = kind(spec, problems, width, tail, data.kernel.forget_rows(), data.products)
-    coefs = found.weights[:, :-1]
-    used = np.flatnonzero(coefs.any(axis=0))
-    points = data.points.take(used)
-    diagonal = data.kernel.diagonal(points)
-    rows = points.X
-    needs_squares = data.kernel.points(rows[:1]).squares is not None
-    model.allocate(Points(rows, points.squares if needs_squares else None))
-    assert model.supports is not None
-    model.supports = model.supports._replace(
-        numbers=used.astype(np.int64),
-        labels=np.zeros(used.size, np.int32) if codes.ndim > 1 else codes[used].astype(np.int32),
-        diagonal=diagonal,
-        coefs=np.ascontiguousarray(coefs[:, used]),
+def as_state(
+    found: Solution, classes: np.ndarray, features: Features, multilabel: bool, model: Any = None
+) -> State:
+    """What is known by a solution, by default of weights of features."""
+    if not np.isfinite(found.weights).all():
+        raise ValueError(
+            "MaxMargin found weights that are not finite: scale the features, or choose a "
+            "soft_margin nearer to their squares."
+        )
+    return State(
+        Hyperplanes.of(found) if model is None else model,
+        classes,
+        features,
+        found.margins,
+        multilabel=multilabel,
+        n_iter=found.n_iter,
+        converged=bool(found.reached.all()),
     )
-    model._bounds = found.bounds
-    if isinstance(model, PairKernelModel):
-        model.bias = found.weights[:, -1].copy()
-    return model
-
-
-def as_model(found: Hyperplanes) -> Model:
-    """They answer what is asked of a model after a fit, and learn nothing more."""
-    return cast(Model, found)
 
 
 def _lambdas(data: LinearRows | KernelRows, given: ArrayLike | None) -> np.ndarray:
@@ -725,24 +684,16 @@ def checked_path(found: Any) -> RegularizationPath | None:
     """The path of a file; raises unless its parts fit together."""
     if found is None:
         return None
-    if not isinstance(found, dict) or found.keys() - set(RegularizationPath._fields):
-        raise model_tree.Misfit("path: not a regularization path")
     try:
         path = RegularizationPath(**found)
     except TypeError as error:
-        raise model_tree.Misfit("path: parts are missing") from error
+        raise model_tree.Misfit("path: not a regularization path, or parts are missing") from error
     arrays = [path.lambdas, path.loo_error, path.loo_loss, path.margins, path.bounds]
     if not all(isinstance(each, np.ndarray) and each.dtype == float for each in arrays):
         raise model_tree.Misfit("path: lambdas are missing or not numeric")
-    fits = path.lambdas.ndim == 1 and path.margins.ndim == 2 and path.lambdas.size > 0
-    fits = (
-        fits
-        and path.margins.shape == path.bounds.shape
-        and path.lambdas.shape
-        == (path.loo_error.shape)
-        == path.loo_loss.shape
-        == path.margins.shape[:1]
-    )
+    size = path.lambdas.size
+    shapes = [(size,)] * 3 + [(size, *path.margins.shape[1:2])] * 2
+    fits = size > 0 and path.margins.ndim == 2 and [each.shape for each in arrays] == shapes
     fits = fits and type(path.method) is str and type(path.n_left_out) is int
     if not fits or (path.lambdas <= 0.0).any() or np.isnan(path.loo_loss).all():
         raise model_tree.Misfit("path: its parts do not fit together")

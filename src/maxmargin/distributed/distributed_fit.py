@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
-from maxmargin.algorithms.maxmargin import MaxMargin
+from maxmargin.algorithms.maxmargin import MaxMargin, as_state
 from maxmargin.distributed.distributed_newton import Progress, Report, solved
 from maxmargin.distributed.executor import Executor, Plain
 from maxmargin.distributed.hard_margin import separated
@@ -74,12 +74,8 @@ def fit(
         problems = problems_for(columns.classes, multilabel=columns.multilabel)
         solve = separated if learner.soft_margin == 0.0 else solved
         found = solve(job, problems, most, report)
-        estimator.conclude(
-            *(found, columns.classes, columns.features, overview.radius),
-            multilabel=columns.multilabel,
-            schema=schema,
-            limit=limit,
-        )
+        state = as_state(found, columns.classes, columns.features, columns.multilabel)
+        estimator.conclude(state._replace(schema=schema), overview.radius, limit)
     return estimator
 
 

@@ -29,7 +29,9 @@ _PARTS = {
         linear_model.DiagonalModel spec.ModelSpec
         vote_model.VoteModel
     """,
-    "solvers": "hyperplanes.Hyperplanes regularization_path.RegularizationPath",
+    "solvers": """
+        regularization_path.RegularizationPath solutions.Hyperplanes solutions.KernelExpansion
+    """,
     "spaces": """
         euclid.Euclid joint_space.JointSpace joint_space.JointWitness joint_space.KBest
         joint_space.OneBest linear_space.LinearSpace gaussian_mixture.Mixture

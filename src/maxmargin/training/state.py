@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.models.base import Model
 from maxmargin.training.platt import Sigmoids
 from maxmargin.training.types import Features
 
@@ -21,7 +20,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    model : a `Model`, or its equivalent after a batch fit (`Hyperplanes`, `MixtureModel`)
+    model : a `Model`, a `MixtureModel`, or an exact solution (`Hyperplanes`, `KernelExpansion`)
     classes : the labels, sorted
     margins : measured margin of each problem, NaN if not measured
     measured : the number of trials of the model when its margins were measured
@@ -35,7 +34,7 @@ class State(NamedTuple):
     more : attributes of a single kind of learner
     """
 
-    model: Model
+    model: Any
     classes: np.ndarray
     features: Features
     margins: np.ndarray
