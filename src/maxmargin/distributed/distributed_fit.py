@@ -75,7 +75,7 @@ def fit(
         solve = separated if learner.soft_margin == 0.0 else solved
         found = solve(job, problems, most, report)
         state = as_state(found, columns.classes, columns.features, columns.multilabel)
-        estimator.conclude(state._replace(schema=schema), overview.radius, limit)
+        estimator.conclude(state._replace(schema=schema), overview.found.radius, limit)
     return estimator
 
 

@@ -8,7 +8,7 @@ the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,8 @@ from maxmargin.solvers.hessian import (
 )
 from maxmargin.solvers.linear_certificates import Sides
 from maxmargin.solvers.linear_oracle import MOST_DIRECT, MOST_KEPT, HostPasses, LinearRows
-from maxmargin.solvers.newton import Solution, Stage, Task, newton, silent, solve
+from maxmargin.solvers.newton import Solution, Stage, Task, are_reached, newton, silent, solve
+from maxmargin.solvers.newton_passes import Chosen
 from maxmargin.training import inputs
 
 # Shares of a step at which its cost is computed; the last one is the whole step.
@@ -68,6 +69,31 @@ class Asked(NamedTuple):
         targets = inputs.as_targets(part.codes, self.classes)
         return HostPasses(rows, targets, part.sample_weight, self.first)
 
+    def blocks(self, shard: Any, points: np.ndarray) -> Iterator[tuple[Chosen, np.ndarray]]:
+        """Rows that are processed together, and their slacks at these points."""
+        at_once = max(1024, NUMBERS_AT_ONCE // points.shape[1])
+        for rows in shard.rows():
+            part, count = self.passes(rows), rows.sample_weight.size
+            for start in range(0, count, at_once):
+                chosen = part.chosen(np.arange(start, min(start + at_once, count)))
+                yield chosen, 1.0 - _outputs(chosen, self.which, points)
+
+
+def _outputs(chosen: Chosen, which: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    out = np.zeros((weights.shape[0], chosen.numbers.size))
+    passes.signed_outputs(chosen, which, weights, out)
+    return out
+
+
+def added(answers: Sequence[Any]) -> Any:
+    """The sum of arrays, or of each of several arrays, in their order."""
+    if isinstance(answers[0], tuple):
+        return type(answers[0])(*(added(parts) for parts in zip(*answers, strict=True)))
+    total = answers[0].copy()
+    for each in answers[1:]:
+        total += each
+    return total
+
 
 class Sums(NamedTuple):
     """The answer of shards, which are added."""
@@ -89,47 +115,40 @@ class PointQuestion(NamedTuple):
     center: np.ndarray  # of the rows of Hessians
     gathers: bool  # are rows dense enough to be gathered?
 
+    def merged(self, answers: Sequence[Any]) -> Any:
+        return added(answers)
+
     def answer(self, shard: Any) -> Sums:
-        (count, size), asked = self.points.shape, self.problems.which.size
+        (count, size), which = self.points.shape, self.problems.which
         is_direct = size - 1 <= MOST_DIRECT
         sums = Sums(
             np.zeros((2 * count, size)),
             np.zeros((2 * count, 3)),
             np.zeros((count, LENGTHS.size, 3)),
-            np.zeros((asked, size, size) if is_direct else (asked, size)),
+            np.zeros((which.size, size, size) if is_direct else (which.size, size)),
         )
-        for part in shard.rows():
-            self._add(self.problems.passes(part), sums)
-        if not is_direct:
-            return sums
-        upper = np.triu_indices(size)
-        return sums._replace(curvature=np.stack([each[upper] for each in sums.curvature]))
-
-    def _add(self, part: HostPasses, sums: Sums) -> None:
-        rows, weights, which = part.rows, part.sample_weight, self.problems.which
-        buffers, gathering = row_buffers(self.center.size), Gathering(self.center)
-        moving = which[self.steps[which].any(axis=1)]
-        for chosen in _blocks(part, self.center.size):
-            numbers = chosen.numbers
-            slack, change = _slacks(chosen, which, self.points), None
+        buffers, gathering = row_buffers(size), Gathering(self.center)
+        moving, lengths = which[self.steps[which].any(axis=1)], np.tile(LENGTHS, (count, 1))
+        for chosen, slack in self.problems.blocks(shard, self.points):
+            rows, weights = chosen.rows, chosen.sample_weight
             passes.pulls(chosen, which, slack, np.inf, sums.pulls, sums.totals)
             if moving.size:
                 change = _outputs(chosen, moving, self.steps)
                 slack[moving] += change[moving]
-                lengths = np.tile(LENGTHS, (slack.shape[0], 1))
                 passes.along_steps(slack, change, chosen, moving, lengths, sums.along)
                 slack[moving] -= change[moving]
             for n, c in enumerate(which):
-                active, curvature = numbers[slack[c] > 0.0], sums.curvature[n]
+                active, curvature = chosen.numbers[slack[c] > 0.0], sums.curvature[n]
                 if curvature.ndim == 1:
                     passes.diagonal(rows, active, weights, curvature[None])
                 elif self.gathers:
                     gathering.add(curvature, rows, active, weights, 1.0)
                 else:
                     passes.scatter(rows, active, weights, 1.0, buffers, curvature)
-
-    def merged(self, answers: Sequence[Sums]) -> Sums:
-        return Sums(*(_added(parts) for parts in zip(*answers, strict=True)))
+        if not is_direct:
+            return sums
+        upper = np.triu_indices(size)
+        return sums._replace(curvature=np.stack([each[upper] for each in sums.curvature]))
 
 
 class Along(NamedTuple):
@@ -140,17 +159,15 @@ class Along(NamedTuple):
     steps: np.ndarray
     lengths: np.ndarray
 
+    def merged(self, answers: Sequence[Any]) -> Any:
+        return added(answers)
+
     def answer(self, shard: Any) -> np.ndarray:
         out, which = np.zeros((*self.lengths.shape, 3)), self.problems.which
-        for part in shard.rows():
-            for chosen in _blocks(self.problems.passes(part), self.points.shape[1]):
-                slack = _slacks(chosen, which, self.points)
-                change = _outputs(chosen, which, self.steps)
-                passes.along_steps(slack, change, chosen, which, self.lengths, out)
+        for chosen, slack in self.problems.blocks(shard, self.points):
+            change = _outputs(chosen, which, self.steps)
+            passes.along_steps(slack, change, chosen, which, self.lengths, out)
         return out
-
-    def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
-        return _added(answers)
 
 
 class Product(NamedTuple):
@@ -160,44 +177,17 @@ class Product(NamedTuple):
     points: np.ndarray
     lines: np.ndarray
 
+    def merged(self, answers: Sequence[Any]) -> Any:
+        return added(answers)
+
     def answer(self, shard: Any) -> np.ndarray:
-        out, which = np.zeros_like(self.lines), self.problems.which
-        for part in shard.rows():
-            for chosen in _blocks(self.problems.passes(part), self.points.shape[1]):
-                slack, given = _slacks(chosen, which, self.points), chosen.sample_weight
-                for c in which:
-                    active, line = chosen.numbers[slack[c] > 0.0], self.lines[c : c + 1]
-                    passes.along(chosen.rows, active, given, line, out[c : c + 1])
+        out = np.zeros_like(self.lines)
+        for chosen, slack in self.problems.blocks(shard, self.points):
+            for c in self.problems.which:
+                active, here = chosen.numbers[slack[c] > 0.0], slice(c, c + 1)
+                given = chosen.rows, active, chosen.sample_weight
+                passes.along(*given, self.lines[here], out[here])
         return out
-
-    def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
-        return _added(answers)
-
-
-def _blocks(part: HostPasses, size: int) -> Any:
-    """Rows that are processed together."""
-    at_once, count = max(1024, NUMBERS_AT_ONCE // size), part.sample_weight.size
-    for start in range(0, count, at_once):
-        yield part.chosen(np.arange(start, min(start + at_once, count)))
-
-
-def _outputs(chosen: passes.Chosen, which: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    out = np.zeros((weights.shape[0], chosen.numbers.size))
-    passes.signed_outputs(chosen, which, weights, out)
-    return out
-
-
-def _slacks(chosen: passes.Chosen, which: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    slacks: np.ndarray = 1.0 - _outputs(chosen, which, weights)
-    return slacks
-
-
-def _added(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum of arrays, in their order."""
-    total = arrays[0].copy()
-    for each in arrays[1:]:
-        total += each
-    return total
 
 
 # ------------------------------------------------------------------------------------------ rounds
@@ -228,7 +218,7 @@ def data_of(
         width=overview.columns.features.count,
         filled=overview.filled,
         intercept=intercept,
-        radius=overview.radius,
+        radius=overview.found.radius,
     )
 
 
@@ -250,7 +240,7 @@ class Best:
             self.ratios[c], self.bounds[c], self.evidence[c] = ratio, bound, evidence
 
     def solution(self, rounds: int, tol: float) -> Solution:
-        reached = (self.margins > 0.0) & (self.margins >= (1.0 - tol) * self.bounds)
+        reached = are_reached(self.margins, self.bounds, tol)
         return Solution(self.weights, self.margins, self.bounds, self.evidence, rounds, reached)
 
 
@@ -288,8 +278,8 @@ class ShardOracle:
         classes = self.overview.columns.classes.size
         return Asked(classes, self.first, which, self.intercept)
 
-    def curvature(self, oracle: ShardOracle, stage: Stage) -> Any:
-        return (MergedHessians if self.width <= MOST_DIRECT else MergedGradients)(self)
+    def curvature(self, oracle: ShardOracle, stage: Stage) -> ShardOracle:
+        return self
 
     def samples(self, task: Task) -> Sequence[np.ndarray]:
         return ()
@@ -321,7 +311,7 @@ class ShardOracle:
             sides = sums.pulls[2 * c : 2 * c + 2, :-1], given[1]
             self.best.offer(c, points[c], self._margin(*given), self._evidence(*sides))
         ratio = float(self.best.ratios.min())
-        self.report(Progress(self.rounds, ratio, self.overview.rows))
+        self.report(Progress(self.rounds, ratio, self.overview.found.rows))
         return sums
 
     def _take(self, which: np.ndarray, sums: Sums, asked: np.ndarray) -> None:
@@ -403,69 +393,59 @@ class ShardOracle:
     def solution(self, stage: Stage, steps: int) -> Solution:
         return self.best.solution(self.rounds, stage.task.tol)
 
-    # --------------------------------------------------------------------------------- certificates
-    def _margin(self, point: np.ndarray, totals: np.ndarray) -> float:
-        overview = self.overview
-        length = np.linalg.norm(point[:-1]) * overview.radius + abs(point[-1])
-        return soft_margin(
-            weights=point[:-1],
-            losses=float(totals[:, 1].sum()),
-            total_weight=overview.total_weight,
-            error=(self.width + 16.0) * float(length),
-            rows=overview.rows,
-            penalty=self.penalty,
-        )
-
-    def _evidence(self, pulls: np.ndarray, totals: np.ndarray) -> Evidence:
-        radius = np.hypot(self.overview.radius, np.sqrt(self.penalty / self.overview.least))
-        updates, penalty = 16 + 2 * len(self.job.shards), self.penalty
-        given = self.intercept, penalty, penalty, updates, float(radius)
-        return Sides(pulls, totals, *given).evidence()
-
-
-class MergedHessians:
-    """Newton steps by the Hessians of shards."""
-
-    def __init__(self, oracle: ShardOracle) -> None:
-        self.oracle = oracle
-
+    # ----------------------------------------------------------------------------------- directions
     def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
-        oracle, size = self.oracle, self.oracle.width + 1
-        steps = np.zeros_like(oracle.weights)
+        """Newton steps by the Hessians of shards, or by conjugate gradients."""
+        if self.width > MOST_DIRECT:
+            return self._by_gradients(stage, which)
+        steps, matrix = np.zeros_like(self.weights), np.zeros((self.width + 1, self.width + 1))
         for c in which.tolist():
-            matrix = np.zeros((size, size))
-            matrix[np.triu_indices(size)] = oracle.curvatures[c]
+            matrix[np.triu_indices(self.width + 1)] = self.curvatures[c]
             with one_thread():
                 factor = cholesky(system_of(matrix, stage.penalty))
-                given = matrix, factor, oracle.gradient(c), oracle.center, stage.penalty
-                steps[c] = newton_step(*given, oracle.intercept)
+                given = matrix, factor, self.gradient(c), self.center, stage.penalty
+                steps[c] = newton_step(*given, self.intercept)
         return steps
 
-
-class MergedGradients:
-    """Newton steps by conjugate gradients, each of whose steps is a question."""
-
-    def __init__(self, oracle: ShardOracle) -> None:
-        self.oracle = oracle
-
-    def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
-        oracle, searches = self.oracle, {}
+    def _by_gradients(self, stage: Stage, which: np.ndarray) -> np.ndarray:
+        """By conjugate gradients, each of whose steps is a question."""
+        searches = {}
         for c in which.tolist():
-            enough = enough_residual(stage.task.tol, stage.penalty, oracle.weights[c])
-            given = oracle.gradient(c), oracle.curvatures[c], stage.penalty, enough
+            enough = enough_residual(stage.task.tol, stage.penalty, self.weights[c])
+            given = self.gradient(c), self.curvatures[c], stage.penalty, enough
             searches[c] = ConjugateGradients(*given)
-        steps, lines = np.zeros_like(oracle.weights), np.zeros_like(oracle.weights)
+        steps, lines = np.zeros_like(self.weights), np.zeros_like(self.weights)
         while going := [c for c, search in searches.items() if not search.is_over()]:
             for c in going:
                 lines[c] = searches[c].line
-            question = Product(oracle.about(np.array(going)), oracle.weights, lines)
-            products = oracle.job.ask(question)
+            products = self.job.ask(Product(self.about(np.array(going)), self.weights, lines))
             for c in going:
                 searches[c].follow(products[c])
         for c, search in searches.items():
             steps[c] = search.step
-            steps[c, -1] *= oracle.intercept
+            steps[c, -1] *= self.intercept
         return steps
+
+    # --------------------------------------------------------------------------------- certificates
+    def _margin(self, point: np.ndarray, totals: np.ndarray) -> float:
+        overview = self.overview
+        length = np.linalg.norm(point[:-1]) * overview.found.radius + abs(point[-1])
+        return soft_margin(
+            weights=point[:-1],
+            losses=float(totals[:, 1].sum()),
+            total_weight=overview.found.total_weight,
+            error=(self.width + 16.0) * float(length),
+            rows=overview.found.rows,
+            penalty=self.penalty,
+        )
+
+    def _evidence(self, pulls: np.ndarray, totals: np.ndarray) -> Evidence:
+        radius = np.hypot(
+            self.overview.found.radius, np.sqrt(self.penalty / self.overview.found.least)
+        )
+        updates, penalty = 16 + 2 * len(self.job.shards), self.penalty
+        given = self.intercept, penalty, penalty, updates, float(radius)
+        return Sides(pulls, totals, *given).evidence()
 
 
 def solved(job: Job, problems: int, most: int, report: Report) -> Solution:

@@ -82,67 +82,45 @@ class Proposal(NamedTuple):
         return Objections(lowest, stacked([each.X for each in sending]), codes)
 
 
-class Exchange:
-    """The rounds for all problems."""
-
-    def __init__(self, job: Job, problems: int) -> None:
-        self.job, self.learner, self.overview = job, job.learner, job.overview
-        overview, columns = job.overview, job.overview.columns
-        self.width, self.intercept = columns.features.count, bool(job.learner.fit_intercept)
-        which = np.arange(problems)
-        self.problems = Asked(columns.classes.size, 0, which, self.intercept)
-        self.X = overview.sample.X
-        self.codes = inputs.class_codes(overview.sample.y, columns.classes)
-        self.best = Best(problems, self.width)
-        self.rounds = 0
-        wanted = max(LEAST_SENT, SENT_PER_FEATURE * (self.width + 1))
-        self.most = max(LEAST_OF_SHARD, -(-wanted // len(job.shards)))
-
-    def run(self, most: int, report: Report) -> None:
-        overview, tol = self.overview, float(self.learner.tol)
-        while self.rounds < most:
-            found = self._solved()
-            bounds = found.bounds
-            norms = np.linalg.norm(found.weights[:, :-1], axis=1)
-            goals = (1.0 - tol) * bounds * norms
-            proposal = Proposal(self.problems, found.weights, goals, self.most)
-            objections = self.job.ask(proposal)
-            self.rounds += 1
-            weights, margins = self._measured(found.weights, objections.lowest)
-            for c in self.problems.which.tolist():
-                self.best.offer(c, weights[c], margins[c], found.evidence[c])
-            report(Progress(self.rounds, float(self.best.ratios.min()), overview.rows))
-            hopeless = bounds <= NOTHING * overview.radius
-            done = (self.best.ratios >= 1.0 - tol) | hopeless
-            if done.all() or objections.codes is None:
-                return
-            self.X = stacked([self.X, objections.X])
-            self.codes = np.concatenate([self.codes, objections.codes])
-
-    def _solved(self) -> Solution:
-        ones, task = np.ones(self.codes.shape[0]), task_of(self.learner)
-        data = data_of(self.overview, self.learner, self.X, self.codes, ones)
-        task = task._replace(tol=CLOSER * task.tol)
-        with one_thread():
-            return solve(data, task, self.problems.which.size, silent)
-
-    def _measured(self, weights: np.ndarray, lowest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights with the intercept half-way between the classes, and the margins of all rows."""
-        weights, shift = weights.copy(), np.zeros(lowest.shape[0])
-        lost = 4.0 * ROUNDING * np.abs(weights[:, -1])
-        if self.intercept:
-            shift = 0.5 * (lowest[:, 1] - lowest[:, 0])
-        weights[:, -1] += shift
-        lost += 4.0 * ROUNDING * (np.abs(weights[:, -1]) + np.abs(shift))
-        plain = weights.copy()
-        plain[:, -1] = 0.0
-        lost += rounding_of_products(plain) * self.overview.radius
-        reached = np.minimum(lowest[:, 0] + shift, lowest[:, 1] - shift)
-        return weights, geometric_margins(reached - lost, plain, self.width)
+def _measured(
+    problems: Asked, weights: np.ndarray, lowest: np.ndarray, radius: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights with the intercept half-way between the classes, and the margins of all rows."""
+    weights, shift = weights.copy(), np.zeros(lowest.shape[0])
+    lost = 4.0 * ROUNDING * np.abs(weights[:, -1])
+    if problems.intercept:
+        shift = 0.5 * (lowest[:, 1] - lowest[:, 0])
+    weights[:, -1] += shift
+    lost += 4.0 * ROUNDING * (np.abs(weights[:, -1]) + np.abs(shift))
+    plain = weights.copy()
+    plain[:, -1] = 0.0
+    lost += rounding_of_products(plain) * radius
+    reached = np.minimum(lowest[:, 0] + shift, lowest[:, 1] - shift)
+    return weights, geometric_margins(reached - lost, plain, plain.shape[1] - 1)
 
 
 def separated(job: Job, problems: int, most: int, report: Report) -> Solution:
     """The hyperplanes after at most ``most`` rounds."""
-    exchange = Exchange(job, problems)
-    exchange.run(most, report)
-    return exchange.best.solution(exchange.rounds, float(job.learner.tol))
+    learner, overview, found = job.learner, job.overview, job.overview.found
+    columns, width = overview.columns, overview.columns.features.count
+    asked = Asked(columns.classes.size, 0, np.arange(problems), bool(learner.fit_intercept))
+    X, codes = overview.sample.X, inputs.class_codes(overview.sample.y, columns.classes)
+    wanted = max(LEAST_SENT, SENT_PER_FEATURE * (width + 1))
+    sent = max(LEAST_OF_SHARD, -(-wanted // len(job.shards)))
+    best, rounds, task = Best(problems, width), 0, task_of(learner)
+    while rounds < most:
+        data = data_of(overview, learner, X, codes, np.ones(codes.shape[0]))
+        with one_thread():
+            known = solve(data, task._replace(tol=CLOSER * task.tol), problems, silent)
+        goals = (1.0 - task.tol) * known.bounds * np.linalg.norm(known.weights[:, :-1], axis=1)
+        objections = job.ask(Proposal(asked, known.weights, goals, sent))
+        rounds += 1
+        weights, margins = _measured(asked, known.weights, objections.lowest, found.radius)
+        for c in range(problems):
+            best.offer(c, weights[c], margins[c], known.evidence[c])
+        report(Progress(rounds, float(best.ratios.min()), found.rows))
+        hopeless = known.bounds <= NOTHING * found.radius
+        if ((best.ratios >= 1.0 - task.tol) | hopeless).all() or objections.codes is None:
+            break
+        X, codes = stacked([X, objections.X]), np.concatenate([codes, objections.codes])
+    return best.solution(rounds, task.tol)

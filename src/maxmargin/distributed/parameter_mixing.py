@@ -122,7 +122,7 @@ def mixed(job: Job, rounds: int, report: Report) -> State:
     measures = learner.soft_margin == 0.0
     state: Any = None
     for done in range(1, rounds + 1):
-        question = Pass(common, overview.columns.classes, overview.weighted)
+        question = Pass(common, overview.columns.classes, overview.found.weighted)
         after: Any = state_of(job.ask(question).learner)
         settled = state is not None and after.model.updates() == state.model.updates()
         converged = bool(settled and learner.settles)
@@ -135,12 +135,12 @@ def mixed(job: Job, rounds: int, report: Report) -> State:
             ratio = certified(state.model, lowest, np.inf, shown(state)).ratio
             if tol is not None and ratio > 0.0 and ratio >= 1.0 - tol:
                 state, converged = state._replace(converged=True), True
-        report(Progress(done, ratio, overview.rows))
+        report(Progress(done, ratio, overview.found.rows))
         if converged:
             break
     features: Features = overview.columns.features
     totals = None
     if learner.class_weight is not None:
-        totals = np.append(overview.totals, overview.totals.sum())
+        totals = np.append(overview.found.totals, overview.found.totals.sum())
     found: State = state._replace(features=features, totals=totals)
     return found

@@ -110,6 +110,13 @@ class Columns(NamedTuple):
     class_weight: np.ndarray
     multilabel: bool  # can a row have several labels?
 
+    def rows(self, shard: Held | File) -> Iterator[Rows]:
+        """The rows of positive weight of a shard."""
+        for block in shard.blocks():
+            rows = self.encode(block)
+            if rows.codes.size:
+                yield rows
+
     def encode(self, block: Block) -> Rows:
         X = as_wide(block.X, self.features.count) if sparse.issparse(block.X) else block.X
         X, _ = inputs.check_X(trainer_of(self.learner).options, X, self.features)
@@ -125,35 +132,28 @@ class Columns(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A shard whose rows are encoded when they are requested."""
+    """A shard with class codes instead of labels.
+
+    ``held`` are its rows; those of a ``file`` are read and encoded when they are requested.
+    """
 
     number: int
     name: str
-    shard: Held | File
-    columns: Columns
+    held: tuple[Rows, ...] = ()
+    file: File | None = None
+    columns: Columns | None = None
 
-    def rows(self) -> Iterator[Rows]:
-        for block in self.shard.blocks():
-            rows = self.columns.encode(block)
-            if rows.codes.size:
-                yield rows
-
-
-class HeldRows(NamedTuple):
-    """An encoded shard in memory."""
-
-    number: int
-    name: str
-    held: tuple[Rows, ...]
-
-    def rows(self) -> Iterator[Rows]:
-        return iter(self.held)
+    def rows(self) -> Iterable[Rows]:
+        if self.file is None or self.columns is None:
+            return self.held
+        return self.columns.rows(self.file)
 
 
-def encoded(shard: Held | File, columns: Columns) -> Encoded | HeldRows:
+def encoded(shard: Held | File, columns: Columns) -> Encoded:
     """The shard with class codes instead of labels; a file is encoded again in each round."""
-    found = Encoded(shard.number, shard.name, shard, columns)
-    return HeldRows(*found[:2], tuple(found.rows())) if isinstance(shard, Held) else found
+    if isinstance(shard, File):
+        return Encoded(shard.number, shard.name, (), shard, columns)
+    return Encoded(shard.number, shard.name, tuple(columns.rows(shard)))
 
 
 def as_wide(X: Any, width: int) -> Any:

@@ -40,11 +40,10 @@ class Found(NamedTuple):
 
     rows: int  # of positive weight
     stored: int  # their number of stored values
-    # Distinct columns, kinds of labels (numbers, text, several per row) and layouts (sparse or
+    # Distinct columns, and kinds of labels (numbers, text, several per row) and of rows (sparse or
     # dense), each with the name of the first shard that has it.
     columns: tuple[tuple[Features, str], ...]
-    kinds: tuple[tuple[str, str], ...]
-    layouts: tuple[tuple[str, str], ...]
+    kinds: tuple[tuple[tuple[str, str], str], ...]
     labels: np.ndarray
     totals: np.ndarray  # of the weights of each label; numbers of rows, if several per row
     total_weight: float
@@ -55,9 +54,7 @@ class Found(NamedTuple):
     samples: tuple[Sample, ...]  # of each shard
 
 
-NOTHING = Found(
-    *(0, 0, (), (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, False, ()),
-)
+NOTHING = Found(0, 0, (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, False, ())
 
 
 class Survey(NamedTuple):
@@ -85,8 +82,7 @@ class Survey(NamedTuple):
             layout = "sparse" if sparse.issparse(X) else "dense"
             here = self._counted(X, y, weight)._replace(
                 columns=((columns, shard.name),),
-                kinds=((_kind_of(y), shard.name),),
-                layouts=((layout, shard.name),),
+                kinds=(((_kind_of(y), layout), shard.name),),
                 weighted=weighted,
                 radius=radius,
             )
@@ -133,7 +129,7 @@ class Survey(NamedTuple):
             return NOTHING
         kinds = _first_of_each(pair for part in parts for pair in part.kinds)
         labels, totals = parts[0].labels, parts[0].totals
-        if len({kind for kind, _ in kinds}) == 1 and len(parts) > 1:
+        if len(kinds) == 1 and len(parts) > 1:
             every = np.concatenate([part.labels for part in parts])
             labels, codes = np.unique(every, return_inverse=True)
             totals = np.zeros(labels.size)
@@ -143,7 +139,6 @@ class Survey(NamedTuple):
             stored=sum(part.stored for part in parts),
             columns=_first_of_each(pair for part in parts for pair in part.columns),
             kinds=kinds,
-            layouts=_first_of_each(pair for part in parts for pair in part.layouts),
             labels=labels,
             totals=totals,
             total_weight=float(np.sum([part.total_weight for part in parts])),
@@ -215,17 +210,16 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 # ---------------------------------------------------------------------------------------- overview
 class Overview(NamedTuple):
-    """The survey of all rows."""
+    """The survey of all rows, whose sums and sample take weights of classes into account."""
 
     columns: Columns
-    rows: int  # of positive weight
-    filled: float  # mean number of stored values of a row
-    total_weight: float
-    least: float  # weight
-    weighted: bool  # are there weights other than 1?
-    totals: np.ndarray  # of the sample weights of each class
-    radius: float  # the largest norm of a row
+    found: Found
     sample: Sample
+
+    @property
+    def filled(self) -> float:
+        """The mean number of stored values of a row."""
+        return self.found.stored / self.found.rows
 
 
 class Job(NamedTuple):
@@ -251,7 +245,7 @@ def overview_of(
         raise ValueError("There are no rows to learn from: all partitions are empty.")
     check_any(found.rows)
     _check_same(found, wider)
-    features, multilabel = found.columns[0][0], found.kinds[0][0].endswith("labels a row")
+    features, multilabel = found.columns[0][0], found.kinds[0][0][0].endswith("labels a row")
     if wider:
         widest, name = max(((each.count, name) for each, name in found.columns))
         if width is not None and widest > width:
@@ -266,39 +260,27 @@ def overview_of(
         raise ValueError(only_one_class(classes))
     else:
         likely_classes(classes, found.rows)
-    class_weight, weighted = np.ones(classes.size), found.weighted
-    total_weight, least = found.total_weight, found.least
+    class_weight = np.ones(classes.size)
     if not multilabel and learner.class_weight is not None:
         class_weight = weights_by_totals(learner.class_weight, classes, found.totals)
-        total_weight, least = float(found.totals @ class_weight), least * float(class_weight.min())
-        check_products(np.array([least, total_weight]))
-        weighted = True
+        total, least = float(found.totals @ class_weight), found.least * float(class_weight.min())
+        check_products(np.array([least, total]))
+        found = found._replace(total_weight=total, least=least, weighted=True)
     columns = Columns(learner, features, classes, class_weight, multilabel)
     X, y, weight = (stacked([part[k] for part in found.samples]) for k in range(3))
     if sparse.issparse(X):
         X = as_wide(X, features.count)
     if not multilabel:
         weight = weight * class_weight[inputs.class_codes(y, classes)]
-    return Overview(
-        columns=columns,
-        rows=found.rows,
-        filled=found.stored / found.rows,
-        total_weight=total_weight,
-        least=least,
-        weighted=weighted,
-        totals=found.totals,
-        radius=found.radius,
-        sample=Sample(X, y, weight),
-    )
+    return Overview(columns, found, Sample(X, y, weight))
 
 
 def _check_same(found: Found, wider: bool) -> None:
-    (kind, first), *others = found.kinds
+    (kinds, first), *others = found.kinds
     for strange, name in others:
-        raise ShardError(f"{name}: the labels are {strange}, those of {first} are {kind}.")
-    (layout, first), *others = found.layouts
-    for strange, name in others:
-        raise ShardError(f"{name}: the rows are {strange}, those of {first} are {layout}.")
+        for what, here, there in zip(("labels", "rows"), strange, kinds, strict=True):
+            if here != there:
+                raise ShardError(f"{name}: the {what} are {here}, those of {first} are {there}.")
     (features, first), *more = found.columns
     for other, name in () if wider else more:
         if other.count != features.count:
