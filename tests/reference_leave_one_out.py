@@ -77,7 +77,7 @@ def left_out(X, codes, s, penalty, intercept=True):
 
 def left_out_of(problems):
     oracle = problems.data.oracle(problems.task, slice(0, problems.number))
-    curvature, stage = approach(oracle, oracle.curvature, problems.task)
+    curvature, stage = approach(oracle, problems.task)
     finish(oracle, curvature, stage, silent)
     return oracle.left_out(stage, curvature, np.arange(oracle.everything.size))[0]
 

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 import maxmargin
 from maxmargin import MaxMargin
 from maxmargin.distributed import fit
-from maxmargin.solvers import linear_certificates, linear_curvature, linear_oracle
+from maxmargin.solvers import linear_curvature, linear_oracle
 
 LONG = np.longdouble
 
@@ -117,9 +117,9 @@ def test_an_offset_of_all_rows_changes_the_intercept_alone(loss, offset, penalty
 
 
 def test_outputs_at_the_center_are_rounded_once():
-    assert linear_certificates.exact_product(np.array([1e16, 1.0]), np.array([1.0, 1.0])) == 1e16
-    assert linear_certificates.exact_product(np.array([1e16, 1.0, -1e16]), np.ones(3)) == 1.0
-    assert np.isnan(linear_certificates.exact_product(np.array([np.inf]), np.ones(1)))
+    assert linear_oracle.exact_product(np.array([1e16, 1.0]), np.array([1.0, 1.0])) == 1e16
+    assert linear_oracle.exact_product(np.array([1e16, 1.0, -1e16]), np.ones(3)) == 1.0
+    assert np.isnan(linear_oracle.exact_product(np.array([np.inf]), np.ones(1)))
 
 
 WAYS = {

@@ -129,7 +129,7 @@ def test_systems_in_float32_are_not_copied_to_float64():
     oracle = posed.data.oracle(posed.task, slice(0, 1))
     assert oracle.is_narrow
     oracle.restrict(None)
-    active, systems = np.arange(600), oracle.curvature(oracle, None)
+    active, systems = np.arange(600), oracle.curvature(None)
     oracle.lines.keep(active)
     systems.tightened(active, 0, np.full(700, 0.1))  # what is compiled takes memory too
     tracemalloc.start()

@@ -32,8 +32,13 @@ from maxmargin.solvers.hessian import (
     row_buffers,
     system_of,
 )
-from maxmargin.solvers.linear_certificates import Sides
-from maxmargin.solvers.linear_oracle import MOST_DIRECT, MOST_KEPT, HostPasses, LinearRows
+from maxmargin.solvers.linear_oracle import (
+    MOST_DIRECT,
+    MOST_KEPT,
+    HostPasses,
+    LinearRows,
+    soft_evidence,
+)
 from maxmargin.solvers.newton import Solution, Stage, Task, are_reached, newton, silent, solve
 from maxmargin.solvers.newton_passes import Chosen
 from maxmargin.training import inputs
@@ -278,7 +283,7 @@ class ShardOracle:
         classes = self.overview.columns.classes.size
         return Asked(classes, self.first, which, self.intercept)
 
-    def curvature(self, oracle: ShardOracle, stage: Stage) -> ShardOracle:
+    def curvature(self, stage: Stage) -> ShardOracle:
         return self
 
     def samples(self, task: Task) -> Sequence[np.ndarray]:
@@ -444,8 +449,7 @@ class ShardOracle:
             self.overview.found.radius, np.sqrt(self.penalty / self.overview.found.least)
         )
         updates, penalty = 16 + 2 * len(self.job.shards), self.penalty
-        given = self.intercept, penalty, penalty, updates, float(radius)
-        return Sides(pulls, totals, *given).evidence()
+        return soft_evidence((pulls, totals), self.intercept, penalty, updates, float(radius))
 
 
 def solved(job: Job, problems: int, most: int, report: Report) -> Solution:
@@ -463,5 +467,5 @@ def solved(job: Job, problems: int, most: int, report: Report) -> Solution:
         part = slice(first, min(first + at_once, problems))
         oracle = ShardOracle(job, part, most, report)
         oracle.put(start[part])
-        found.append(newton(oracle, oracle.curvature, task._replace(max_iter=most - 1)))
+        found.append(newton(oracle, task._replace(max_iter=most - 1)))
     return Solution.joined(found)

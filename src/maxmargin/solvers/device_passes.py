@@ -14,8 +14,7 @@ import numpy as np
 
 from maxmargin.solvers.hessian import cholesky, newton_step, system_of
 from maxmargin.solvers.newton import Stage
-from maxmargin.solvers.newton_passes import Objective
-from maxmargin.solvers.step_lengths import best_steps
+from maxmargin.solvers.newton_passes import Objective, best_steps
 
 # Values that are converted to float64 at a time.
 AT_ONCE = 2**26
@@ -117,7 +116,7 @@ class DevicePasses(NamedTuple):
     def spread(self, numbers: np.ndarray, width: int) -> float:
         return float(self.taken(self.products.here(numbers)).var(axis=0).sum())
 
-    def curvature(self, oracle: Any, stage: Stage) -> DeviceHessians:
+    def curvature(self, oracle: Any) -> DeviceHessians:
         return DeviceHessians(oracle)
 
 

@@ -5,12 +5,11 @@ Sums are upper triangles, of rows about a common center, with the intercept's co
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from maxmargin.solvers import newton_passes
 
@@ -18,6 +17,8 @@ from maxmargin.solvers import newton_passes
 BLOCK = 512
 # Rows of which a larger share is stored are gathered, for matrix products; others are scattered.
 MUCH_FILLED = 0.25
+# Rounding leaves nothing of a smaller 1 - h.
+LEAST_REMAINDER = 1e-12
 # Conjugate gradients stop when the residual is that much smaller, or after so many.
 RESIDUAL, MOST_GRADIENTS = 0.1, 200
 
@@ -49,11 +50,7 @@ class Gathering:
     """
 
     def __init__(self, center: np.ndarray) -> None:
-        self.center = center
-
-    @cached_property
-    def buffer(self) -> np.ndarray:
-        return np.empty((BLOCK, self.center.size))
+        self.center, self.buffer = center, np.empty((BLOCK, center.size))
 
     def add(
         self,
@@ -115,6 +112,21 @@ def newton_step(
     if not intercept:
         step[width] = 0.0
     return step
+
+
+def remainders_of_products(factor: np.ndarray, own: np.ndarray, intercept: bool) -> np.ndarray:
+    """``1 - h`` of active rows, by Cholesky's factor of ``K + diag(own)``, own = lambda / s.
+
+    ``h_i = s_i x_i' A^-1 x_i``, with the matrix A of the Newton system, is the leverage of row i,
+    and its slack without it is ``slack_i / (1 - h_i)``, as long as no other row becomes active or
+    inactive: see "Leave-one-out" in `docs/theory.md`.
+    """
+    inverse, _ = dtrtri(np.tril(factor), lower=1)
+    diagonal = np.einsum("ki,ki->i", inverse, inverse)
+    if intercept:
+        ones, _ = dpotrs(factor, np.ones(own.size), lower=1)
+        diagonal -= ones**2 / ones.sum()
+    return np.maximum(own * diagonal, LEAST_REMAINDER)
 
 
 class ConjugateGradients:

@@ -29,8 +29,7 @@ from maxmargin.kernels.products import Products
 from maxmargin.solvers.kernel_systems import KernelSystems, Target
 from maxmargin.solvers.newton import FIRST_MU, NOTHING, SMALL, Solution, Stage, Task, are_reached
 from maxmargin.solvers.newton_lines import KEPT, NewtonLines
-from maxmargin.solvers.newton_passes import Objective
-from maxmargin.solvers.step_lengths import best_steps
+from maxmargin.solvers.newton_passes import Objective, best_steps
 from maxmargin.spaces.problem_scalars import ROUNDING
 
 # Rows of the samples, the first at least so many times fewer than all.
@@ -119,7 +118,6 @@ class KernelOracle:
     """
 
     sample_steps, sample_ratio = 8, 0.9
-    curvature = KernelSystems
 
     def __init__(self, data: KernelRows, task: Task) -> None:
         self.data, self.products, self.xp = data, data.products, data.products.xp
@@ -168,6 +166,9 @@ class KernelOracle:
             # This is small beside the squared distances of rows.
             return max(0.01 * self.mean_square, 1e-300)
         return task.penalty * ((FIRST_MU if known else WIDEST_MU) if task.is_hinge else 1.0)
+
+    def curvature(self, stage: Stage) -> KernelSystems:
+        return KernelSystems(self)
 
     # --------------------------------------------------------------------------- where the rows are
     def put(self, weights: np.ndarray) -> None:

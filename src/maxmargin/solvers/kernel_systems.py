@@ -17,8 +17,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from maxmargin.solvers import newton_passes
-from maxmargin.solvers.hessian import cholesky
-from maxmargin.solvers.leave_one_out import remainders_of_products
+from maxmargin.solvers.hessian import cholesky, remainders_of_products
 from maxmargin.solvers.newton import Stage
 from maxmargin.spaces.gram import compress
 
@@ -68,7 +67,7 @@ def alike(chosen: np.ndarray) -> list[list[int]]:
 class KernelSystems:
     """Finds steps for a `KernelOracle`; ``young`` counts those since rows were added."""
 
-    def __init__(self, oracle: Any, stage: Stage) -> None:
+    def __init__(self, oracle: Any) -> None:
         self.oracle, self.products, self.xp = oracle, oracle.products, oracle.xp
         self.young = 0
 
@@ -215,7 +214,7 @@ class KernelSystems:
     def at_active(
         self, stage: Stage, chosen: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Coefficients and intercepts by the active rows, and ``1 - h``, see `leave_one_out`."""
+        """Coefficients and intercepts by the active rows, and their `remainders_of_products`."""
         oracle = self.oracle
         oracle.lines.keep(np.flatnonzero(chosen.any(axis=1)))
         after, bias, shares = oracle.coefs.copy(), oracle.bias.copy(), np.ones(chosen.shape)

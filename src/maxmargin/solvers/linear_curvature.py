@@ -11,11 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrs
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotri, dpotrs
 
 from maxmargin.solvers import newton_passes
 from maxmargin.solvers.hessian import (
     BLOCK,
+    LEAST_REMAINDER,
     ConjugateGradients,
     Gathering,
     cholesky,
@@ -23,13 +25,9 @@ from maxmargin.solvers.hessian import (
     gathered,
     is_gathered,
     newton_step,
+    remainders_of_products,
     row_buffers,
     system_of,
-)
-from maxmargin.solvers.leave_one_out import (
-    gathered_remainders,
-    remainders_of_products,
-    scattered_remainders,
 )
 from maxmargin.solvers.newton import Stage
 
@@ -45,7 +43,23 @@ def mean_row(oracle: Any, numbers: np.ndarray) -> np.ndarray:
     return np.append(block[:, :-1].mean(axis=0), 0.0)
 
 
-class Hessians:
+class Steps:
+    """Newton steps, found for one problem after the other."""
+
+    def __init__(self, oracle: Any) -> None:
+        self.oracle, self.data, self.rows = oracle, oracle.data, oracle.passes.rows
+
+    def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
+        steps = np.zeros_like(self.oracle.weights)
+        for c in which.tolist():
+            steps[c] = self.direction(stage, c)
+        return steps
+
+    def direction(self, stage: Stage, c: int) -> np.ndarray:
+        raise AssertionError("each kind of steps has its own")
+
+
+class Hessians(Steps):
     """``sum of s x x'`` over the active rows of each problem, kept; upper triangles.
 
     Rows that fill much of their width are gathered in blocks, less a point among them, so that a
@@ -59,7 +73,7 @@ class Hessians:
 
     def __init__(self, oracle: Any, stage: Stage) -> None:
         data, numbers = oracle.data, oracle.numbers
-        self.oracle, self.rows = oracle, oracle.passes.rows
+        super().__init__(oracle)
         self.gathers = is_gathered(data.filled, data.width)
         self.center, oracle.center = np.zeros(data.width + 1), None
         if self.gathers and data.intercept:
@@ -70,24 +84,29 @@ class Hessians:
         self.added = np.zeros((oracle.problems, numbers.size), bool)
         self.removed = np.zeros(oracle.problems, int)
 
-    def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
-        """Newton steps; down the gradient where rounding leaves no system to solve."""
-        steps, intercept = np.zeros_like(self.oracle.weights), self.oracle.data.intercept
-        for c in which.tolist():
-            matrix, factor = self._factor(stage, c)
-            given = matrix, factor, self.oracle.gradient(stage, c)
-            steps[c] = newton_step(*given, self.center, stage.penalty, intercept)
-        return steps
+    def direction(self, stage: Stage, c: int) -> np.ndarray:
+        """The Newton step; down the gradient where rounding leaves no system to solve."""
+        given = *self._factor(stage, c), self.oracle.gradient(stage, c)
+        return newton_step(*given, self.center, stage.penalty, self.data.intercept)
 
     def remainders(self, stage: Stage, c: int, places: np.ndarray) -> np.ndarray:
-        """``1 - h`` of active rows, see `leave_one_out`."""
+        """``1 - h`` of active rows, as in `remainders_of_products`."""
         chosen, weights = self.oracle.numbers[places], self.oracle.data.sample_weight
         _, factor = self._factor(stage, c)
         if factor is None:
             return np.full(places.size, np.nan)
-        if not self.gathers:
-            return scattered_remainders(factor, self.rows, chosen, weights)
-        return gathered_remainders(factor, self.rows, chosen, weights, self.center)
+        leverages = np.empty(places.size)
+        if self.gathers:
+            for start in range(0, places.size, BLOCK):
+                some = chosen[start : start + BLOCK]
+                block = gathered(self.rows, some, weights, self.center)
+                solved = dtrsm(1.0, factor, block.T, lower=1, overwrite_b=1)
+                leverages[start : start + BLOCK] = np.einsum("ji,ji->i", solved, solved)
+        else:
+            # LAPACK takes columns for lines: its lower triangle is our upper one.
+            inverse = dpotri(factor, lower=1)[0].T
+            newton_passes.leverages(self.rows, chosen, weights, self.buffers, inverse, leverages)
+        return np.maximum(1.0 - leverages, LEAST_REMAINDER)
 
     def _factor(self, stage: Stage, c: int) -> tuple[np.ndarray, np.ndarray | None]:
         """The matrix of the present active rows, and Cholesky's factor of the system."""
@@ -120,7 +139,7 @@ class Hessians:
             newton_passes.scatter(self.rows, chosen, weights, sign, self.buffers, matrix)
 
 
-class Grams:
+class Grams(Steps):
     """The products of all rows with each other, where they are few.
 
     Given the active rows, the minimum is at ``w = sum of beta_i x_i`` with
@@ -131,7 +150,8 @@ class Grams:
 
     def __init__(self, oracle: Any, stage: Stage) -> None:
         data, numbers = oracle.data, oracle.numbers
-        self.oracle, self.rows, size = oracle, oracle.passes.rows, numbers.size
+        super().__init__(oracle)
+        size = numbers.size
         self.center, oracle.center = np.zeros(data.width + 1), None
         if is_gathered(data.filled, data.width) and data.intercept:
             self.center = oracle.center = mean_row(oracle, numbers)
@@ -144,13 +164,7 @@ class Grams:
         self.signs = np.zeros(oracle.slack.shape, dtype=bool)
         oracle.passes.positive(numbers, oracle.all, self.signs)
 
-    def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
-        steps = np.zeros_like(self.oracle.weights)
-        for c in which.tolist():
-            steps[c] = self._direction(stage, c)
-        return steps
-
-    def _direction(self, stage: Stage, c: int) -> np.ndarray:
+    def direction(self, stage: Stage, c: int) -> np.ndarray:
         oracle, data = self.oracle, self.oracle.data
         active = np.flatnonzero(oracle.between(stage, c))
         beyond = np.flatnonzero(oracle.slack[c] >= stage.limit)
@@ -177,7 +191,7 @@ class Grams:
         return step
 
     def remainders(self, stage: Stage, c: int, places: np.ndarray) -> np.ndarray:
-        """``1 - h`` of active rows, see `leave_one_out`."""
+        """``1 - h`` of active rows, as in `remainders_of_products`."""
         oracle, data = self.oracle, self.oracle.data
         active = np.flatnonzero(oracle.slack[c] > 0.0)
         if (factor := cholesky(self._system(stage, active))) is None:
@@ -193,7 +207,7 @@ class Grams:
         return system
 
 
-class Gradients:
+class Gradients(Steps):
     """Conjugate gradients over the active rows, scaled by the diagonal of the Hessian.
 
     A squared hinge loss whose weights are 0 begins with passes of dual coordinate ascent, as long
@@ -201,7 +215,7 @@ class Gradients:
     """
 
     def __init__(self, oracle: Any, stage: Stage) -> None:
-        self.oracle, self.rows = oracle, oracle.passes.rows
+        super().__init__(oracle)
         task = stage.task
         if not (task.is_hard or task.is_hinge or oracle.weights.any()):
             self._ascend(stage)
@@ -224,13 +238,7 @@ class Gradients:
                 return
             before = lowest
 
-    def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
-        steps = np.zeros_like(self.oracle.weights)
-        for c in which.tolist():
-            steps[c] = self._direction(stage, c)
-        return steps
-
-    def _direction(self, stage: Stage, c: int) -> np.ndarray:
+    def direction(self, stage: Stage, c: int) -> np.ndarray:
         oracle, weights = self.oracle, self.oracle.data.sample_weight
         active = oracle.numbers[np.flatnonzero(oracle.between(stage, c))]
         diagonal = np.zeros((1, oracle.weights.shape[1]))

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.certificates import hinge_bounds
-from maxmargin.certificates.evidence import mixture_length
+from maxmargin.certificates import geometric_margins, hinge_bounds
+from maxmargin.certificates.bounds import rounding_of_products
+from maxmargin.certificates.evidence import Evidence, mixture_length
+from maxmargin.certificates.scalar_bounds import soft_margin_of_square
 from maxmargin.solvers import newton_passes
 from maxmargin.solvers.hessian import BLOCK, gathered, is_gathered
-from maxmargin.solvers.linear_certificates import certified, evidence_of
 from maxmargin.solvers.linear_curvature import Gradients, Grams, Hessians
-from maxmargin.solvers.newton import FIRST_MU, NOTHING, SMALL, Curvature, Solution, Stage, Task
+from maxmargin.solvers.newton import (
+    FIRST_MU,
+    NOTHING,
+    SMALL,
+    Curvature,
+    Solution,
+    Stage,
+    Task,
+    are_reached,
+)
 from maxmargin.solvers.newton_passes import Chosen, Objective
+from maxmargin.spaces.problem_scalars import ROUNDING
 
 # With more features than that no matrix of their products is made.
 MOST_DIRECT = 1500
@@ -136,6 +148,66 @@ class LinearRows(NamedTuple):
         return max(found, 1e-14 * self.radius**2, 1e-300)
 
 
+def soft_evidence(
+    sides: tuple[np.ndarray, np.ndarray],
+    intercept: bool,
+    penalty: float,
+    updates: int,
+    radius: float,
+) -> Evidence:
+    """What a dual point proves: the rows at their slacks, over lambda.
+
+    Parameters
+    ----------
+    sides : sums and totals of positive and of negative rows, see `newton_passes.pulls`
+    penalty : lambda, 0 for the hard margin
+    updates : how often sums were rounded, besides once for each active row
+    radius : the largest norm of a row, with its private coordinate
+    """
+    sums, (own, rest) = sides
+    return Evidence(
+        p=2.0,
+        intercept=intercept,
+        private=float(np.sqrt(penalty)),
+        split=intercept,
+        vectors=np.stack([sums[0] - sums[1], sums[0]]),
+        masses=(float(own[0]), float(rest[0])),
+        hidden=(penalty * float(own[1]), penalty * float(rest[1])),
+        updates=int(own[2] + rest[2]) + updates,
+        radius=radius,
+    )
+
+
+class Measured(NamedTuple):
+    """What the certificate of a problem rests on, but for rounding.
+
+    losses : ``sum_i s_i max(0, 1 - y_i (w.x_i + b))``, or of the squares
+    sums : of rows times their coefficients, times the penalty, of either class
+    radius : the largest norm of a row, from where rows are measured
+    bias : the absolute value of the output there
+    updates : how often each sum was rounded, at most
+    """
+
+    losses: float
+    sums: np.ndarray
+    radius: float
+    bias: float
+    updates: float
+
+    def error(self, w: np.ndarray) -> float:
+        """How much an output of these weights may be rounded."""
+        extent = float(np.linalg.norm(w)) * self.radius + self.bias
+        return ROUNDING * ((w.size + 16.0) * extent + 4.0)
+
+
+def exact_product(some: np.ndarray, others: np.ndarray) -> float:
+    """``some @ others``, rounded once; NaN if an element is not finite."""
+    if not (np.isfinite(some).all() and np.isfinite(others).all()):
+        return np.nan
+    pairs = zip(map(Fraction, some.tolist()), map(Fraction, others.tolist()), strict=True)
+    return float(sum(one * other for one, other in pairs))
+
+
 class LinearOracle:
     """A point of some problems, which share their passes over the rows.
 
@@ -184,10 +256,9 @@ class LinearOracle:
         """Are systems solved by factors, which `left_out` needs?"""
         return self.is_direct or self.is_few
 
-    def curvature(self, oracle: LinearOracle, stage: Stage) -> Curvature:
-        """What finds steps."""
+    def curvature(self, stage: Stage) -> Curvature:
         if not self.data.is_here:
-            return self.passes.curvature(self, stage)  # type: ignore[no-any-return]
+            return self.passes.curvature(self)  # type: ignore[no-any-return]
         return (Hessians if self.is_direct else Grams if self.is_few else Gradients)(self, stage)
 
     def samples(self, task: Task) -> list[np.ndarray]:
@@ -339,14 +410,133 @@ class LinearOracle:
         self.stale[which] = True
 
     def is_hopeless(self, stage: Stage, c: int) -> bool:
-        return (
-            stage.task.is_hard and evidence_of(self, stage, c).bound() <= NOTHING * self.data.radius
-        )
+        return stage.task.is_hard and self.evidence(stage, c).bound() <= NOTHING * self.data.radius
 
     # ------------------------------------------------------------------------------------- the end
     def solution(self, stage: Stage, steps: int) -> Solution:
-        return certified(self, stage, steps)
+        task, evidence = stage.task, list[Evidence]()
+        self.weights[:, -1] *= self.data.intercept
+        if task.is_hinge:
+            margins, bounds = self._hinge(stage)
+        else:
+            evidence = [self.evidence(stage, c) for c in range(self.problems)]
+            bounds = np.array([sums.bound() for sums in evidence])
+            margins = self._hard_margins() if task.is_hard else self._soft_margins(stage)
+            if not task.is_hard and self.center is not None:
+                for c in np.flatnonzero(~are_reached(margins, bounds, task.tol)).tolist():
+                    margin, bound = self._soft_about_center(stage, c)
+                    margins[c], bounds[c] = max(margin, margins[c]), min(bound, bounds[c])
+        reached = are_reached(margins, bounds, task.tol)
+        return Solution(self.weights, margins, bounds, evidence, steps, reached)
 
+    def evidence(self, stage: Stage, c: int, about: Measured | None = None) -> Evidence:
+        """The sums of a problem; those of rows about their center, if they are given."""
+        given, penalty = self.data.sample_weight, stage.task.penalty
+        private = np.sqrt(penalty / np.min(given, where=given > 0.0, initial=np.inf))
+        (sums, totals), updates, radius = self.sides(c), 16, self.data.radius
+        if about is not None:
+            updates = int(about.updates) + 1 - int(totals[:, 2].sum())
+            sums, radius = about.sums, about.radius
+        reach = float(np.hypot(radius, private))
+        return soft_evidence((sums, totals), self.data.intercept, penalty, updates, reach)
+
+    def _soft(self, stage: Stage, c: int, losses: float, error: float) -> float:
+        """The soft margin of a problem, at least, given its losses and the rounding of outputs."""
+        w, total = self.weights[c, :-1], float(self.data.sample_weight.sum())
+        rows = self.everything.size + w.size
+        return soft_margin_of_square(float(w @ w), losses, total, error, rows, stage.penalty)
+
+    def _soft_margins(self, stage: Stage) -> np.ndarray:
+        errors = ROUNDING * (self.data.width + 16.0) * (self.travel @ [self.data.radius, 1.0])
+        losses = [float(self.sides(c)[1][:, 1].sum()) for c in range(self.problems)]
+        return np.array([self._soft(stage, c, each, errors[c]) for c, each in enumerate(losses)])
+
+    def _soft_about_center(self, stage: Stage, c: int) -> tuple[float, float]:
+        """The soft margin, at least, and the bound, by rows about the center."""
+        mine = self._about_center(stage, c)
+        margin = self._soft(stage, c, mine.losses, mine.error(self.weights[c, :-1]))
+        return margin, self.evidence(stage, c, mine).bound()
+
+    def _hinge(self, stage: Stage) -> tuple[np.ndarray, np.ndarray]:
+        """Margins and bounds on fresh outputs; of rows about their center, if there is one."""
+        data = self.data
+        if self.center is not None:
+            found = [self._about_center(stage, c) for c in range(self.problems)]
+        else:
+            self.goals = 1.0
+            sides = [self.sides(c) for c in range(self.problems)]
+            self.look_anew(self.all)
+            found = []
+            for c, (sums, totals) in enumerate(sides):
+                bias, updates = abs(float(self.weights[c, -1])), float(totals[:, 2].sum())
+                found.append(Measured(self.losses(c), sums, data.radius, bias, updates))
+        total, margins, bounds = float(data.sample_weight.sum()), *np.empty((2, self.problems))
+        for c, mine in enumerate(found):
+            w, unit = self.weights[c, :-1], self.units[c]
+            value = hinge_bounds.highest_value(
+                square=float(w @ w),
+                losses=mine.losses,
+                total_weight=total,
+                error=mine.error(w),
+                rows=self.everything.size + w.size,
+                penalty=stage.task.penalty,
+            )
+            proved = hinge_bounds.proved_dual_value(
+                mine.sums / unit,
+                self.sides(c)[1][:, 0] / unit,
+                intercept=data.intercept,
+                updates=mine.updates,
+                radius=mine.radius,
+            )
+            margins[c], bounds[c] = hinge_bounds.as_margin(value), hinge_bounds.as_margin(proved)
+        return margins, bounds
+
+    def _about_center(self, stage: Stage, c: int) -> Measured:
+        """By rows about the center, so that a large offset of all rows costs no digits.
+
+        With an intercept, sums of rows whose coefficients have the same mass in either class do not
+        depend on the center. The output there is added up exactly.
+        """
+        data, weights, center, numbers = self.data, self.weights[c], self.center, self.numbers
+        assert center is not None
+        width, is_hinge = data.width, stage.task.is_hinge
+        counts = data.sample_weight[numbers]
+        limit = self.units[c] / (2.0 * stage.task.penalty) if is_hinge else np.inf
+        masses = counts * self.slack[c].clip(0.0, limit)
+        own = np.empty((self.problems, numbers.size), bool)
+        self.passes.positive(numbers, self.all[c : c + 1], own)
+        sides = np.stack([np.where(own[c], masses, 0.0), np.where(own[c], 0.0, masses)])
+        bias = exact_product(np.append(center[:width], 1.0), weights)
+        ones, sums = np.ones(data.sample_weight.size), np.zeros((2, width))
+        losses, square = 0.0, 0.0
+        for start in range(0, numbers.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            block = gathered(self.passes.rows, numbers[part], ones, center)[:, :width]
+            outputs = np.where(own[c, part], 1.0, -1.0) * (block @ weights[:width] + bias)
+            lacking = np.maximum(1.0 - outputs, 0.0)
+            losses += float(counts[part] @ (lacking if is_hinge else lacking * lacking))
+            sums += sides[:, part] @ block
+            square = max(square, float(np.einsum("ij,ij->i", block, block).max()))
+        updates = BLOCK + numbers.size / BLOCK
+        return Measured(losses, sums, float(np.sqrt(square)), abs(bias), updates)
+
+    def _hard_margins(self) -> np.ndarray:
+        """With the intercept half-way between both classes, on fresh outputs."""
+        data, weights = self.data, self.weights
+        if data.intercept:
+            for c in range(self.problems):
+                own, rest = self.lowest(c)
+                weights[c, -1] += 0.5 * (rest - own)
+        outputs = self.passes.empty(self.slack.shape)
+        self.passes.signed_outputs(self.numbers, self.all, weights, outputs)
+        plain = weights.copy()
+        lost = 4.0 * ROUNDING * np.abs(plain[:, -1])
+        plain[:, -1] = 0.0
+        lost += rounding_of_products(plain) * data.radius
+        lowest = np.array([self.passes.lowest(line) for line in outputs])
+        return geometric_margins(lowest - lost, plain, data.width)
+
+    # ------------------------------------------------------------------------------- leave-one-out
     def left_out(
         self, stage: Stage, curvature: Any, places: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -355,7 +545,7 @@ class LinearOracle:
         One line for each problem; NaN where rounding leaves no system to solve. Weights are those
         at the end of the next Newton step, the minimum unless a row changes its state. The second
         array has losses by the weights found with all rows: of all rows, and of those at these
-        places. See `leave_one_out`.
+        places.
         """
         self.measured(stage, self.all)
         width, losses = self.data.width, np.empty((self.problems, 2))

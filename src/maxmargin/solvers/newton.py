@@ -92,11 +92,6 @@ class Stage(NamedTuple):
     limit: float = np.inf
     share: float = 1.0
 
-    @classmethod
-    def first(cls, task: Task, penalty: float, share: float) -> Stage:
-        limit = 0.5 * penalty / task.penalty if task.is_hinge else np.inf
-        return cls(task, penalty * share, limit, share)
-
     @property
     def hinge_penalty(self) -> float:
         """The lambda of the hinge loss for these rows."""
@@ -127,13 +122,11 @@ class Solution(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[Solution]) -> Solution:
         """The solution of all problems, given those of some each."""
+        weights, margins, bounds, evidence, steps, reached = zip(*parts, strict=True)
+        every = np.concatenate
+        proved = [each for one in evidence for each in one]
         return cls(
-            np.concatenate([part.weights for part in parts]),
-            np.concatenate([part.margins for part in parts]),
-            np.concatenate([part.bounds for part in parts]),
-            [evidence for part in parts for evidence in part.evidence],
-            max(part.n_iter for part in parts),
-            np.concatenate([part.reached for part in parts]),
+            every(weights), every(margins), every(bounds), proved, max(steps), every(reached)
         )
 
 
@@ -141,6 +134,13 @@ def are_reached(margins: np.ndarray, bounds: np.ndarray, tol: float) -> np.ndarr
     """Which margins are proved to be as large as is asked for."""
     with np.errstate(invalid="ignore"):
         return (margins > 0.0) & (bounds < np.inf) & (margins >= (1.0 - tol) * bounds)
+
+
+class Curvature(Protocol):
+    """Finds Newton steps from the point of an oracle, by the rows that are active there."""
+
+    def directions(self, stage: Stage, which: np.ndarray) -> Any:
+        """The steps of some of the problems, as `Oracle.move` takes them."""
 
 
 class Oracle(Protocol):
@@ -169,6 +169,9 @@ class Oracle(Protocol):
     def restrict(self, sample: np.ndarray | None) -> float:
         """Look at these rows, or at all; returns their share."""
 
+    def curvature(self, stage: Stage) -> Curvature:
+        """What finds steps for the rows that are looked at."""
+
     def measured(self, stage: Stage, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values of the objective, and ratios of margin to bound, of some of the problems."""
 
@@ -188,73 +191,45 @@ class Oracle(Protocol):
         """The point, with its certificates."""
 
 
-class Curvature(Protocol):
-    """Finds Newton steps from the point of an oracle, by the rows that are active there."""
-
-    def directions(self, stage: Stage, which: np.ndarray) -> Any:
-        """The steps of some of the problems, as `Oracle.move` takes them."""
-
-
-# Makes a curvature for the rows that an oracle looks at.
-MakeCurvature = Callable[[Any, Stage], Curvature]
-
-
-class Data(Protocol):
-    """Rows, with the signs they have in each problem."""
-
-    @property
-    def sample_weight(self) -> np.ndarray:
-        """What each row counts."""
-
-    @property
-    def is_small(self) -> bool:
-        """Is one thread of BLAS as good as more?"""
-
-    def parts(self, problems: int) -> list[slice]:
-        """Which of so many problems are solved together."""
-
-    def oracle(self, task: Task, part: slice) -> Any:
-        """The oracle of these problems; its attribute ``curvature`` makes their curvature."""
-
-
-def solve(data: Data, task: Task, problems: int, advance: Advance) -> Solution:
-    """The hyperplanes of so many problems."""
+def solve(data: Any, task: Task, problems: int, advance: Advance) -> Solution:
+    """The hyperplanes of so many problems of `LinearRows` or `KernelRows`."""
     with one_thread() if data.is_small else nullcontext():
-        parts = []
-        for part in data.parts(problems):
-            oracle = data.oracle(task, part)
-            parts.append(newton(oracle, oracle.curvature, task, advance))
-        return Solution.joined(parts)
+        parts = data.parts(problems)
+        return Solution.joined([newton(data.oracle(task, part), task, advance) for part in parts])
 
 
-def newton(
-    oracle: Oracle, curvature: MakeCurvature, task: Task, advance: Advance = silent
-) -> Solution:
+def newton(oracle: Oracle, task: Task, advance: Advance = silent) -> Solution:
     """The minima of the problems of an oracle."""
-    return finish(oracle, *approach(oracle, curvature, task), advance)
+    return finish(oracle, *approach(oracle, task), advance)
 
 
 def approach(
-    oracle: Oracle, curvature: MakeCurvature, task: Task, weights: np.ndarray | None = None
+    oracle: Oracle, task: Task, weights: np.ndarray | None = None
 ) -> tuple[Curvature, Stage]:
     """Come near with samples of the rows, or start from these weights; then look at all rows."""
     known = weights is not None
     if weights is not None:
         oracle.put(weights)
     for sample in () if known else oracle.samples(task):
-        penalty = oracle.first_penalty(task, known)
-        stage = Stage.first(task, penalty, oracle.restrict(sample))
+        stage = _first_stage(oracle, task, sample, known)
         rule = Stopping(oracle.sample_steps, oracle.sample_ratio)
-        _descend(oracle, curvature(oracle, stage), stage, _Progress.of(oracle, silent), rule)
+        progress = _Progress(oracle.problems, silent)
+        _descend(oracle, oracle.curvature(stage), stage, progress, rule)
         known = True
+    stage = _first_stage(oracle, task, None, known)
+    return oracle.curvature(stage), stage
+
+
+def _first_stage(oracle: Oracle, task: Task, sample: np.ndarray | None, known: bool) -> Stage:
     penalty = oracle.first_penalty(task, known)
-    stage = Stage.first(task, penalty, oracle.restrict(None))
-    return curvature(oracle, stage), stage
+    limit = 0.5 * penalty / task.penalty if task.is_hinge else np.inf
+    share = oracle.restrict(sample)
+    return Stage(task, penalty * share, limit, share)
 
 
 def finish(oracle: Oracle, curvature: Curvature, stage: Stage, advance: Advance) -> Solution:
     """Steps with all rows, as many as `approach` has left to do."""
-    task, progress = stage.task, _Progress.of(oracle, advance)
+    task, progress = stage.task, _Progress(oracle.problems, advance)
     if task.is_hard or task.is_hinge:
         stage = _rounds(oracle, curvature, stage, progress)
     else:
@@ -291,10 +266,6 @@ class _Progress:
     def __init__(self, problems: int, advance: Advance) -> None:
         self.ratios, self.steps, self.advance = np.zeros(problems), 0, advance
         self.open: Any = np.arange(problems)
-
-    @classmethod
-    def of(cls, oracle: Oracle, advance: Advance) -> _Progress:
-        return cls(oracle.problems, advance)
 
     def count(self, stage: Stage) -> None:
         if stage.share == 1.0:

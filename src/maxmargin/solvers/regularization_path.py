@@ -2,8 +2,8 @@
 
 From the largest lambda to the smallest, each solution starts from the one before: slacks, active
 rows and Hessians do not depend on lambda. Where the solver has a factor of its system, outputs of
-rows that are left out follow from it (`leave_one_out`); where it has none, since there are many
-features (or a kernel) and many rows, fits without each of some folds of the rows give them.
+rows that are left out follow from it; where it has none, since there are many features (or a
+kernel) and many rows, fits without each of some folds of the rows give them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 from maxmargin.models.blas_threads import one_thread
 from maxmargin.solvers.hessian import BLOCK
 from maxmargin.solvers.kernel_oracle import KernelRows
-from maxmargin.solvers.leave_one_out import chosen_places
 from maxmargin.solvers.linear_oracle import LinearRows
 from maxmargin.solvers.newton import Advance, Solution, Task, approach, finish, newton
 
@@ -212,7 +211,7 @@ def outputs_left_out(problems: Posed, weights: np.ndarray, advance: Advance) -> 
         for part in problems.parts:
             if method == BY_FACTORS:
                 oracle = problems.data.oracle(problems.task, part)
-                start = approach(oracle, oracle.curvature, problems.task, weights[part])
+                start = approach(oracle, problems.task, weights[part])
                 finish(oracle, *start, advance)
                 curvature, stage = start
                 left_out: Any = oracle.left_out
@@ -221,6 +220,13 @@ def outputs_left_out(problems: Posed, weights: np.ndarray, advance: Advance) -> 
                 found = [_by_others(problems, part, fold, advance) for fold in folds]
                 margins[part] = np.concatenate(found, axis=1)
     return LeftOut(numbers[places], margins, method)
+
+
+def chosen_places(rows: int, most: int) -> np.ndarray:
+    """Which of so many rows are left out, in order: all, or the same random sample each time."""
+    if rows <= most:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 class _Place(NamedTuple):
@@ -308,7 +314,7 @@ def _along(
             stage = stage._replace(task=task, penalty=task.penalty)
         else:
             oracle = problems.data.oracle(task, part)
-            curvature, stage = approach(oracle, oracle.curvature, task)
+            curvature, stage = approach(oracle, task)
         yield int(k), _Place(finish(oracle, curvature, stage, advance), oracle, curvature, stage)
 
 
@@ -333,6 +339,6 @@ def _by_others(problems: Posed, part: slice, fold: np.ndarray, advance: Advance)
     held, weight = problems.numbers[fold], problems.data.sample_weight.copy()
     weight[held] = 0.0
     oracle = problems.data.weighed(weight).oracle(problems.task, part)
-    newton(oracle, oracle.curvature, problems.task, advance)
+    newton(oracle, problems.task, advance)
     found: np.ndarray = oracle.signed_outputs(held)
     return found
