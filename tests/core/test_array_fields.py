@@ -1,5 +1,6 @@
 """A new array is declared once, and all else follows: shown by a space that nobody knows."""
 
+from contextlib import contextmanager
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from maxmargin.core.array_fields import Array, Buffer, Saved, blank
 from maxmargin.core.rows import Tail
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import ModelSpec
-from maxmargin.persistence import model_tree, read_file, write_file
+from maxmargin.persistence import Reader, model_tree, opened, write_file
 from maxmargin.persistence.model_tree import Misfit
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pnorm_plane import PlaneSpace
@@ -92,17 +93,24 @@ def test_growth(model):
         np.testing.assert_array_equal(mine[:, 6], theirs[:, WIDTH])  # the intercept's
 
 
+@contextmanager
+def in_a_file(leaves, path):
+    """The leaves as they are read from a file that holds them."""
+    write_file(path, "toy", {"model": leaves})
+    with opened(path) as container:
+        yield Reader(container).load(container.header["content"]["model"])
+
+
 def test_files(model, tmp_path):
-    write_file(tmp_path / "toy.mm", "toy", {"model": model_tree.leaves_of(model)})
-    leaves = read_file(tmp_path / "toy.mm", "toy")["model"]
-    assert "toy.ends" in leaves
-    assert not any("sketch" in path or "toy.linear" in path for path in leaves)
-    again = model_tree.filled(ToyModel(), leaves)
-    assert not leaves
-    model_tree.check_ranges(again, PROBLEMS)
-    assert again.toy.linear is again.linear
-    for name in ("corners", "streaks", "rates"):
-        np.testing.assert_array_equal(getattr(again.toy, name), getattr(model.toy, name))
+    with in_a_file(model_tree.leaves_of(model), tmp_path / "toy.mm") as leaves:
+        assert "toy.ends" in leaves
+        assert not any("sketch" in path or "toy.linear" in path for path in leaves)
+        again = model_tree.filled(ToyModel(), leaves)
+        assert not leaves
+        model_tree.check_ranges(again, PROBLEMS)
+        assert again.toy.linear is again.linear
+        for name in ("corners", "streaks", "rates"):
+            np.testing.assert_array_equal(getattr(again.toy, name), getattr(model.toy, name))
 
 
 @pytest.mark.parametrize(
@@ -117,10 +125,13 @@ def test_files(model, tmp_path):
         ("toy.rates", np.array([0.0, -1.0, 1.0]), "below 0"),
     ],
 )
-def test_what_is_out_of_range_is_refused(model, path, value, why):
+def test_what_is_out_of_range_is_refused(model, path, value, why, tmp_path):
     leaves = model_tree.leaves_of(model)
     leaves[path] = value
-    with pytest.raises(Misfit, match=rf"{path}.*{why}"):
+    with (
+        in_a_file(leaves, tmp_path / "toy.mm") as leaves,
+        pytest.raises(Misfit, match=rf"{path}.*{why}"),
+    ):
         model_tree.check_ranges(model_tree.filled(ToyModel(), leaves), PROBLEMS)
 
 
