@@ -8,7 +8,6 @@ W <- c W + sum_z eta_z D(x, y, z). Linear learners present the rows once, in the
 write the constraint vectors out; kernel learners present the rows of ``order`` (with repeats where
 a row comes again) of a Gram matrix K and keep one coefficient for each row and class. A tie of
 scores counts as a mistake where it involves the true class, and else goes to the lowest class.
-Costs are (M, M): the margin of class y over the rival z is to be costs[y, z], and not 1.
 
 Papers cited without a year:
 
@@ -133,23 +132,17 @@ def passive_aggressive_rule(C: float | None, loss: str) -> Rule:
     return _one_best(step)
 
 
-def amira_1best_rule(epsilon: float, costs: Array | None) -> Rule:
-    return amira_kbest_rule(epsilon, 1, costs)
+def amira_1best_rule(epsilon: float) -> Rule:
+    return amira_kbest_rule(epsilon, 1)
 
 
-def amira_kbest_rule(epsilon: float, k: int | None, costs: Array | None) -> Rule:
+def amira_kbest_rule(epsilon: float, k: int | None) -> Rule:
     def rule(scores: Array, label: int, gram: Array, ww: float) -> tuple[float, Array]:
-        eta, wanted = np.zeros(len(scores)), np.ones(len(scores))
-        if costs is not None:
-            wanted = costs[label]
+        eta = np.zeros(len(scores))
         margins = scores[label] - scores
-        gaps = wanted - margins
-        due = [
-            z
-            for z in _rivals(scores, label)
-            if margins[z] <= (1 - epsilon) * wanted[z] and gaps[z] > 0
-        ]
-        Z = sorted(due, key=lambda z: -gaps[z])[:k]  # with equal costs as they come
+        gaps = 1 - margins
+        due = [z for z in _rivals(scores, label) if margins[z] <= 1 - epsilon and gaps[z] > 0]
+        Z = sorted(due, key=lambda z: -gaps[z])[:k]
         if Z:
             eta[Z] = hildreth(gram[np.ix_(Z, Z)], gaps[Z])
         # Equal gaps have equal multipliers, as the solution is unique: without its rounding
@@ -229,11 +222,9 @@ def passive_aggressive_1best(
     return _run(X, y, classes, passive_aggressive_rule(C, loss))
 
 
-def amira_1best(
-    X: Array, y: Labels, classes: int, *, epsilon: float = 0.1, costs: Array | None = None
-) -> MulticlassTrace:
+def amira_1best(X: Array, y: Labels, classes: int, *, epsilon: float = 0.1) -> MulticlassTrace:
     """Zhao & Huang, Algorithm 2."""
-    return _run(X, y, classes, amira_1best_rule(epsilon, costs))
+    return _run(X, y, classes, amira_1best_rule(epsilon))
 
 
 def amira_kbest(
@@ -243,10 +234,9 @@ def amira_kbest(
     *,
     epsilon: float = 0.1,
     k: int | None = None,
-    costs: Array | None = None,
 ) -> MulticlassTrace:
     """Zhao & Huang, Algorithm 3; without k all wrong classes."""
-    return _run(X, y, classes, amira_kbest_rule(epsilon, k, costs))
+    return _run(X, y, classes, amira_kbest_rule(epsilon, k))
 
 
 def romma_1best(X: Array, y: Labels, classes: int, *, delta: float = 1.0) -> MulticlassTrace:
@@ -320,10 +310,9 @@ def kernel_amira_1best(
     classes: int,
     *,
     epsilon: float = 0.1,
-    costs: Array | None = None,
 ) -> KernelMulticlassTrace:
     """``amira_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, amira_1best_rule(epsilon, costs))
+    return _kernel_run(K, y, order, classes, amira_1best_rule(epsilon))
 
 
 def kernel_amira_kbest(
@@ -334,10 +323,9 @@ def kernel_amira_kbest(
     *,
     epsilon: float = 0.1,
     k: int | None = None,
-    costs: Array | None = None,
 ) -> KernelMulticlassTrace:
     """``amira_kbest`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, amira_kbest_rule(epsilon, k, costs))
+    return _kernel_run(K, y, order, classes, amira_kbest_rule(epsilon, k))
 
 
 def kernel_romma_1best(
@@ -350,32 +338,22 @@ def kernel_romma_1best(
 # Margins.
 
 
-def joint_margin(W: Array, X: Array, y: Labels, costs: Array | None = None) -> float:
-    """The least margin of W over all rows and rivals, divided by the Frobenius norm of W.
-
-    With costs, each margin counts in units of its cost.
-    """
-    scores, costs = X @ W.T, np.ones((len(W), len(W))) if costs is None else costs
+def joint_margin(W: Array, X: Array, y: Labels) -> float:
+    """The least margin of W over all rows and rivals, divided by the Frobenius norm of W."""
     least = min(
-        (s[label] - s[z]) / costs[label, z]
-        for s, label in zip(scores, y, strict=True)
-        for z in _rivals(s, label)
+        s[label] - s[z] for s, label in zip(X @ W.T, y, strict=True) for z in _rivals(s, label)
     )
     return float(least / np.sqrt(np.sum(W * W)))
 
 
-def max_joint_margin(
-    X: Array, y: Labels, classes: int, costs: Array | None = None
-) -> tuple[float, Array]:
+def max_joint_margin(X: Array, y: Labels, classes: int) -> tuple[float, Array]:
     """The largest ``joint_margin``, and its W at functional margin 1; nan if there is none > 0.
 
-    By duality it is the distance of the origin from the hull of all constraint vectors, each
-    divided by its cost.
+    By duality it is the distance of the origin from the hull of all constraint vectors.
     """
-    costs = np.ones((classes, classes)) if costs is None else costs
     D = np.array(
         [
-            constraints(x, label, classes)[z].ravel() / costs[label, z]
+            constraints(x, label, classes)[z].ravel()
             for x, label in zip(X, y, strict=True)
             for z in range(classes)
             if z != label
@@ -395,12 +373,11 @@ def joint_coefficients(y: Labels, multipliers: Array) -> Array:
     return coefficients
 
 
-def joint_bound(K: Array, y: Labels, multipliers: Array, costs: Array | None = None) -> float:
+def joint_bound(K: Array, y: Labels, multipliers: Array) -> float:
     """|W| / sum of multipliers (n, M), all >= 0, with K the Gram matrix of the n rows.
 
-    That is the length of a point of the hull of the constraint vectors: no margin is larger. With
-    costs the vectors are divided by them, so multipliers count times their costs.
+    That is the length of a point of the hull of the constraint vectors: no margin is larger.
     """
     coefficients = joint_coefficients(y, multipliers)
-    mass = np.sum(multipliers if costs is None else multipliers * costs[y])
+    mass = np.sum(multipliers)
     return float(np.sqrt(np.sum(coefficients * (K @ coefficients))) / mass)

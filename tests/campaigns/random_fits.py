@@ -240,10 +240,6 @@ def draw_case(random, few=(), only=""):
     grow = not few and {*methods} == {"partial_fit"} and random.random() < 0.5
     if grow and hasattr(learner, "multiclass"):
         learner.multiclass = "ovr"
-    if getattr(learner, "multiclass", "ovr") != "ovr" and hasattr(learner, "costs"):
-        together = classes > 2 and learner.budget is None and learner.intercept == "coordinate"
-        if together and random.random() < 0.5:
-            learner.costs = 10.0 ** random.uniform(-1, 1, (classes, classes)) * pick(random, 1, 1e6)
     if methods[0] != "fit" and getattr(learner, "gamma", 1.0) == "scale":
         learner.gamma = 1 / size**2
     for method in methods:
@@ -312,29 +308,27 @@ def dense(X):
 class Demands(NamedTuple):
     """What a margin is the least of: ``signs[k] . outputs[rows[k]]``, for each k.
 
-    There is a sign for each weight vector. Intercepts decide between two sides, own and rival, and
-    the least counts in units of the cost of a rival to the own side.
+    There is a sign for each weight vector. Intercepts decide between two sides, own and rival.
     """
 
     rows: np.ndarray
     signs: np.ndarray
     own: np.ndarray
     rival: np.ndarray
-    costs: np.ndarray
 
     def least(self, values, free):
         """The least of the values; with ``free`` intercepts, after the best ones were added.
 
         These lift the values of some sides at the expense of others: the sum along a cycle of sides
-        stays what it is, and all can be lifted to the lowest of these sums over those of the costs.
+        stays what it is, and all can be lifted to the lowest mean along a cycle.
         """
         if not free:
-            return (values / self.costs[self.own, self.rival]).min()
+            return values.min()
         sides = int(max(self.own.max(), self.rival.max())) + 1
         table = np.full((sides, sides), np.inf, dtype=LONG)
         np.minimum.at(table, (self.own, self.rival), values)
         ways = [(cycle, np.roll(cycle, 1)) for cycle in cycles(sides)]
-        return min(table[way].sum() / self.costs[way].sum() for way in ways)
+        return min(table[way].sum() / len(way[0]) for way in ways)
 
 
 @cache
@@ -347,15 +341,14 @@ def cycles(sides):
 def one_against_rest(is_own):
     """The demands on one weight vector."""
     own = is_own.astype(int)
-    return Demands(np.arange(own.size), (2.0 * own - 1.0)[:, None], own, 1 - own, np.ones((2, 2)))
+    return Demands(np.arange(own.size), (2.0 * own - 1.0)[:, None], own, 1 - own)
 
 
-def all_together(y, classes, costs):
+def all_together(y, classes):
     """The demands on one weight vector for each class: leads over all rivals."""
     rows, rival = np.divmod(np.arange(y.size * classes), classes)
     rows, rival = rows[rival != y[rows]], rival[rival != y[rows]]
-    costs = np.ones((classes, classes)) if costs is None else costs
-    return Demands(rows, np.eye(classes)[y[rows]] - np.eye(classes)[rival], y[rows], rival, costs)
+    return Demands(rows, np.eye(classes)[y[rows]] - np.eye(classes)[rival], y[rows], rival)
 
 
 class Vectors:
@@ -410,7 +403,6 @@ def nearest(F, demands, free):
     if free:
         F = np.column_stack([F, np.full(len(F), 1e3 * np.linalg.norm(F, axis=1).max())])
     Z = (demands.signs[:, :, None] * F[demands.rows][:, None, :]).reshape(demands.rows.size, -1)
-    Z /= demands.costs[demands.own, demands.rival][:, None]
     unit, a = np.abs(Z).max(), np.ones(len(Z))
     with suppress(RuntimeError):  # it may not come to an end
         for _ in range(3):  # in the units of the last solution, far shorter than rows may be
@@ -418,7 +410,6 @@ def nearest(F, demands, free):
                 a, _ = nnls(np.vstack([Z.T / unit, np.ones(len(Z))]), np.eye(Z.shape[1] + 1)[-1])
                 unit = np.linalg.norm(Z.T @ a) / max(a.sum(), TINY)
     W = np.zeros((demands.signs.shape[1], len(F)))
-    a /= demands.costs[demands.own, demands.rival]
     np.add.at(W.T, demands.rows, a[:, None] * demands.signs)
     return W
 
@@ -517,8 +508,7 @@ class Question:
             which = slice(c, c + 1)
             demands = one_against_rest(self.y == (1 if classes == 2 else c))
             if classes > 2 and not certificate.classes:
-                costs = getattr(self.clf, "costs", None)
-                demands, which = all_together(self.y, classes, costs), slice(None)
+                demands, which = all_together(self.y, classes), slice(None)
             found = [*self.below(mine, demands, which), *self.above(mine, demands, which)]
             yield from (Finding(kind, f"class {c} of {classes}: {text}") for kind, text in found)
 
@@ -551,14 +541,14 @@ class Question:
         outputs, _, length = space.look(W[which] / largest)
         outputs = outputs + (self.clf.intercept_[which] / largest)[:, None]
         values = (demands.signs * outputs.T[demands.rows]).sum(axis=1)
-        margin, least = demands.least(values, False) / length, demands.costs.min()
-        slack = MARGIN_TOLERANCE * abs(margin) + MARGIN_TOLERANCE_PER_RADIUS * self.radius / least
+        margin = demands.least(values, False) / length
+        slack = MARGIN_TOLERANCE * abs(margin) + MARGIN_TOLERANCE_PER_RADIUS * self.radius
         if state_of(self.clf).model.has_supports:  # it knows kernel values only so exactly
             kernel = state_of(self.clf).model.kernel
             most = kernel.gamma * (self.X**2).sum(axis=1).max() if kernel.name == "rbf" else 0.0
             mass = np.abs(self.clf.dual_coef_[which] / largest).sum() / length
             lost = np.finfo(kernel.dtype).eps * (16 + 8 * most) * self.radius**2 * mass
-            slack += lost / least + abs(margin) * lost * mass
+            slack += lost + abs(margin) * lost * mass
         if not certificate.margin <= margin + slack:
             yield "margin", f"{certificate.margin!r} is above {margin!r}"
 

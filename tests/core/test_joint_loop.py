@@ -123,16 +123,3 @@ def test_rivals_come_highest_first_and_of_equals_the_first_class(drain, outputs,
     found = drained(drain, new_rivals(outputs.size), outputs, own, 0.1)
     above = outputs[own] - outputs <= 0.9
     assert found == [c for c in np.argsort(-outputs, kind="stable") if c != own and above[c]]
-
-
-@settings(deadline=None)
-@given(outputs=few_outputs, data=st.data())
-@either
-def test_rivals_with_costs_come_by_their_gaps(drain, outputs, data):
-    own, few = data.draw(st.integers(0, outputs.size - 1)), st.sampled_from([0.5, 1.0, 4.0])
-    lines = st.lists(few, min_size=outputs.size, max_size=outputs.size)
-    costs = np.array([data.draw(lines) for _ in range(outputs.size)])
-    found = drained(drain, new_rivals(outputs.size, costs), outputs, own, 0.5)
-    margins = outputs[own] - outputs
-    rivals = [c for c in range(outputs.size) if c != own and margins[c] <= 0.5 * costs[own, c]]
-    assert found == sorted(rivals, key=lambda c: (margins[c] - costs[own, c], -outputs[c], c))

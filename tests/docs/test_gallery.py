@@ -180,14 +180,6 @@ def plot_clusters(facts):
 
 
 @claims
-def plot_costs(facts):
-    before, with_costs = facts["missed"].values()
-    assert with_costs < before / 2
-    before, with_costs = facts["prices"].values()
-    assert with_costs < before
-
-
-@claims
 def plot_imbalanced_table(facts):
     plain, balanced = (facts["table"][name] for name in facts["table"])
     assert plain["right"] > balanced["right"]

@@ -22,7 +22,6 @@ from maxmargin.training.passes import Outcome, Plan, run_passes
 
 RBF = {"kernel": "rbf", "gamma": 0.5}
 ON_FULL = ("oldest", "random", "project")
-COSTS = ((0.0, 2.0, 0.5), (1.0, 0.0, 1.0), (3.0, 1.0, 0.0))
 
 SPECS = {
     "linear": ModelSpec(),
@@ -35,19 +34,13 @@ SPECS = {
     "linear, pairs, p-norm": ModelSpec(intercept="pair", p=3.0),
     "linear, joint": ModelSpec(multiclass="k-best"),
     "linear, joint, soft margin": ModelSpec(multiclass="1-best", soft_margin=0.5),
-    "linear, joint, costs": ModelSpec(multiclass="k-best", costs=COSTS),
     "kernel": ModelSpec(**RBF),
     "kernel, soft margin": ModelSpec(**RBF, soft_margin=0.5),
     "kernel, averaged": ModelSpec(kernel="poly", gamma=0.5, coef0=1.0, average=True),
     "kernel, pairs": ModelSpec(**RBF, intercept="pair"),
     "kernel, joint": ModelSpec(**RBF, multiclass="k-best"),
-    "kernel, joint, costs": ModelSpec(**RBF, multiclass="1-best", costs=COSTS),
     **{f"budget, {way}": ModelSpec(**RBF, budget=7, on_full=way) for way in ON_FULL},
     **{f"linear budget, {way}": ModelSpec(budget=5, on_full=way) for way in ON_FULL},
-    **{
-        f"shared budget, {way}": ModelSpec(**RBF, budget=7, on_full=way, multiclass="k-best")
-        for way in ("oldest", "project")
-    },
 }
 
 
@@ -117,7 +110,6 @@ def present(model: Model, given: Data) -> None:
     """Learn from each row once."""
     order = np.arange(given.codes.size, dtype=np.int32)
     model.present(model.rows(given.X), given.targets(), order, rule_for(model.spec))
-    model.settle()
 
 
 def arrays_of(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
@@ -140,7 +132,7 @@ def arrays_of(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
         yield f"{path}.state", np.frombuffer(state.to_bytes(16, "big"), np.uint8)
     elif type(value).__module__.startswith("maxmargin") and not isinstance(value, Kernel):
         for name, each in vars(value).items():
-            if name not in ("_bounds", "_together", "_last_block", "cross", "coords", "shadows"):
+            if name not in ("_bounds", "_together", "cross", "coords", "shadows"):
                 yield from arrays_of(each, f"{path}.{name}")
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from extent import everything_or
 from models.kinds import (
-    COSTS,
     ON_FULL,
     RBF,
     SPECS,
@@ -150,7 +149,6 @@ OTHERS = {
     "kernel_dtype": "float32",
     "multiclass": "k-best",
     "k": 2,
-    "costs": COSTS,
     "budget": 10,
     "on_full": "oldest",
     "threshold": 0.5,

@@ -65,7 +65,6 @@ VARIANTS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "averaged": ({"average": True}, X, three),
     "together": ({"multiclass": "1-best"}, X, three),
     "k-best": ({"multiclass": "k-best", "k": 2}, X, three),
-    "costs": ({"costs": [[0, 2, 0.5], [1, 0, 1], [3, 1, 0]]}, X, three),
     "in pairs": ({"intercept": "pair"}, X, two),
     "soft margin": ({"soft_margin": 0.5}, X, three),
     "rbf": ({"kernel": "rbf", "gamma": 0.5}, X, three),
@@ -74,11 +73,6 @@ VARIANTS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "kernel, averaged": ({"kernel": "rbf", "gamma": 0.5, "average": True}, X, two),
     "kernel, in pairs": ({"kernel": "rbf", "gamma": 0.5, "intercept": "pair"}, X, two),
     "kernel, k-best": ({"kernel": "rbf", "gamma": 0.5, "multiclass": "k-best"}, X, three),
-    "kernel, costs": (
-        {"kernel": "rbf", "gamma": 0.5, "costs": np.full((3, 3), 2.0), "multiclass": "1-best"},
-        X,
-        three,
-    ),
     "oldest": ({"budget": 4, "on_full": "oldest", "kernel": "rbf", "gamma": 0.5}, X, two),
     "random": ({"budget": 4, "on_full": "random", "kernel": "rbf", "gamma": 0.5}, X, three),
     "project": ({"budget": 4, "on_full": "project", "kernel": "rbf", "gamma": 0.5}, X, two),
@@ -170,7 +164,6 @@ FLEETING = {
     "_trainer",
     "_together",
     "training",
-    "_last_block",
     "cross",
     "products",
 }

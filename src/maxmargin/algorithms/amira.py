@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound, quotient, squared_ratio
-from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import (
@@ -27,8 +24,6 @@ from maxmargin.models.spec import ModelSpec
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.
 SMALLEST_LOSS = 1e-12
-# Costs are limited as the norms of rows are: between these nothing over- or underflows.
-SMALLEST_COST, LARGEST_COST = math.sqrt(SMALLEST_XX), math.sqrt(LARGEST_XX)
 
 
 @rule
@@ -48,25 +43,6 @@ class AMIRARule(NamedTuple):
 
     def uses_weight(self):
         return False
-
-
-def as_costs(given: Any) -> tuple[tuple[float, ...], ...] | None:
-    """What a user gives as costs, in tuples, which can be compared; 0 for a class over itself."""
-    if given is None:
-        return None
-    try:
-        costs = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        costs = np.empty(0)
-    is_square = costs.ndim == 2 and costs.shape[0] == costs.shape[1]
-    rivals = costs[~np.eye(len(costs), dtype=bool)] if is_square else np.full(1, np.nan)
-    if not ((rivals >= SMALLEST_COST) & (rivals <= LARGEST_COST)).all():
-        raise ValueError(
-            "The 'costs' parameter of AMIRA must be a square array with a number for each two "
-            f"classes, from {SMALLEST_COST:.0e} to {LARGEST_COST:.0e}. Got {given!r} instead."
-        )
-    np.fill_diagonal(costs, 0.0)
-    return tuple(map(tuple, costs.tolist()))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -96,10 +72,6 @@ class AMIRA(Averages, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelCl
         alone), or one independent problem per class against the rest.
     k : int, default=None
         For "k-best"; all classes by default.
-    costs : array of shape (n_classes, n_classes), default=None
-        The margin that the class of a row (line) shall have over a rival (column), in the order of
-        `classes_`, where confusing some classes is worse than confusing others; 1 by default. Only
-        for three or more classes that are learned together. The diagonal is ignored.
     intercept : {"coordinate", "pair"}, default="coordinate"
         How the intercept is learned: as the weight of one more coordinate, or freely, from pairs of
         a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates;
@@ -119,20 +91,13 @@ class AMIRA(Averages, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelCl
     and ``|w| <= 2 / gamma``: see ``docs/theory.md``. For `PUMMA` and `ALMA` that number grows with
     ``1 / delta**2`` and ``1 / alpha**2``, here with ``1 / epsilon``.
 
-    With `costs`, rivals z of a row of class y whose lead is at most ``(1 - epsilon) costs[y, z]``
-    come too close. Of these the `k` that lack most to ``costs[y, z]`` (with "1-best" the first) are
-    lifted to it, by the smallest step. All of the above holds with each lead divided by its cost,
-    and so does `certificate_`; the radius is ``sqrt(2) max |x| / min costs``. Proof in
-    ``docs/theory.md``.
-
     With defaults it is 2.4 points behind ``LinearSVC`` on digits (94.0 and 96.4 % accuracy), with
     ``average=True`` 0.9, with ``soft_margin=1.0`` 0.2.
 
     References
     ----------
     K. Zhao and L. Huang, "Simple online learning with approximate max margin and fast convergence",
-    Algorithms 1 to 3 and Theorems 1 to 3. Costs as in the max-loss update of K. Crammer, O. Dekel,
-    J. Keshet, S. Shalev-Shwartz and Y. Singer, "Online passive-aggressive algorithms", section 8.
+    Algorithms 1 to 3 and Theorems 1 to 3.
 
     Examples
     --------
@@ -140,10 +105,6 @@ class AMIRA(Averages, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelCl
     >>> clf = AMIRA(epsilon=0.1, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
     >>> clf.predict([[5.0, 0.0]]).tolist()
     [1]
-    >>> costs = [[0, 1, 1], [1, 0, 1], [9, 1, 0]]  # the last class must not be taken for the first
-    >>> clf = AMIRA(costs=costs, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0], [1.0, 0.0]], [0, 1, 2])
-    >>> clf.decision_function([[1.0, 0.0]]).round(1).tolist()
-    [[-5.1, 1.9, 3.2]]
     >>> AMIRA.max_updates(epsilon=0.5, radius=1.0, margin=0.125)
     192.0
     """
@@ -151,7 +112,6 @@ class AMIRA(Averages, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelCl
     epsilon: float = 0.1
     multiclass: str = "k-best"
     k: int | None = None
-    costs: Any = None
     intercept: str = "coordinate"
 
     facts = Facts(
@@ -165,12 +125,11 @@ class AMIRA(Averages, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelCl
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "multiclass": [StrOptions({"k-best", "1-best", "ovr"})],
         "k": [Interval(Integral, 1, None, closed="left"), None],
-        "costs": ["array-like", None],
         "intercept": [StrOptions({"coordinate", "pair"})],
     }
 
     def _spec(self) -> ModelSpec:
-        return replace(super()._spec(), costs=as_costs(self.costs), in_plane=True)
+        return replace(super()._spec(), in_plane=True)
 
     def _rule(self, p: float) -> AMIRARule:
         return AMIRARule(float(self.epsilon))

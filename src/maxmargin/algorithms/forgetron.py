@@ -11,11 +11,11 @@ from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Facts, OneBest, Patience, ScaledIntercept
+from maxmargin.estimator.parameters import Facts, Patience, ScaledIntercept
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Forgetron(OneBest, ScaledIntercept, Patience, KernelClassifier):
+class Forgetron(ScaledIntercept, Patience, KernelClassifier):
     """Forgetron, self-tuned: a kernel perceptron with at most `budget` examples.
 
     A mistake is added as in the `Perceptron`. If that is one example too many, all coefficients
@@ -29,8 +29,7 @@ class Forgetron(OneBest, ScaledIntercept, Patience, KernelClassifier):
     Parameters
     ----------
     budget : int, default=100
-        Maximum number of stored examples, for each class if there are more than two, or in total
-        with ``multiclass="1-best"``.
+        Maximum number of stored examples, for each class if there are more than two.
     <shared>
 
     Notes

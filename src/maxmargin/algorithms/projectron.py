@@ -11,7 +11,7 @@ from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Facts, OneBest, Patience, ScaledIntercept
+from maxmargin.estimator.parameters import Facts, Patience, ScaledIntercept
 from maxmargin.models.spec import ModelSpec
 
 # A step may land on margin 1; what is left by rounding must not count as a loss.
@@ -38,7 +38,7 @@ class ProjectronRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Projectron(OneBest, ScaledIntercept, Patience, KernelClassifier):
+class Projectron(ScaledIntercept, Patience, KernelClassifier):
     """Projectron and Projectron++: keep a mistake only if it is far from the span of the others.
 
     Let P be the projection of ``phi(x)`` onto the span of the examples that are stored, and
@@ -60,9 +60,9 @@ class Projectron(OneBest, ScaledIntercept, Patience, KernelClassifier):
     plus : bool, default=True
         Also learn from margins below 1 (Projectron++), which never stores examples.
     budget : int, default=None
-        Maximum number of stored examples, for each problem, or in total with
-        ``multiclass="1-best"``; once it is reached, all further examples are projected. Without it,
-        memory grows as long as rows arrive that are far from all stored ones.
+        Maximum number of stored examples, for each problem; once it is reached, all further
+        examples are projected. Without it, memory grows as long as rows arrive that are far from
+        all stored ones.
     <shared>
 
     Notes

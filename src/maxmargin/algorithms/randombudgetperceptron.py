@@ -11,12 +11,12 @@ from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Facts, OneBest, Patience, ScaledIntercept
+from maxmargin.estimator.parameters import Facts, Patience, ScaledIntercept
 from maxmargin.models.spec import ModelSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RandomBudgetPerceptron(OneBest, ScaledIntercept, Patience, KernelClassifier):
+class RandomBudgetPerceptron(ScaledIntercept, Patience, KernelClassifier):
     """Kernel perceptron with at most `budget` examples: a new one replaces any of the others.
 
     ::
@@ -26,8 +26,7 @@ class RandomBudgetPerceptron(OneBest, ScaledIntercept, Patience, KernelClassifie
     Parameters
     ----------
     budget : int, default=100
-        Maximum number of stored examples, for each class if there are more than two, or in total
-        with ``multiclass="1-best"``.
+        Maximum number of stored examples, for each class if there are more than two.
     <shared>
 
     Notes

@@ -15,29 +15,26 @@ by iteration.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.array_fields import Array, Buffer, blank
+from maxmargin.core.array_fields import Buffer, blank
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rule import Trial
 
 
 class Rivals(NamedTuple):
-    """Costs, and buffers for the rivals of one row.
+    """Buffers for the rivals of one row.
 
     Attributes
     ----------
-    costs : the required margin of each class over each rival; empty if all are 1
     missing : the gap between required and actual margin of each rival in the heap
     heap : rivals with violated constraints, the largest gap on top (then the highest output, then
         the first class)
     taken, gaps, steps : the rivals taken from the heap, their gaps, and their steps
     """
 
-    costs: Annotated[np.ndarray, Array("problems", "problems", saved=False, optional=True)]
     outputs: Annotated[np.ndarray, Buffer("problems")]
     missing: Annotated[np.ndarray, Buffer("problems")]
     heap: Annotated[np.ndarray, Buffer("problems", dtype=np.int64)]
@@ -45,29 +42,23 @@ class Rivals(NamedTuple):
     gaps: Annotated[np.ndarray, Buffer("problems")]
     steps: Annotated[np.ndarray, Buffer("problems")]
 
-    def wanted(self, own, rival):
-        """The required margin of class ``own`` over a rival."""
-        return self.costs[own, rival] if self.costs.size > 0 else 1.0
-
     def gap(self, own, rival):
         """The required margin over a rival minus the actual one."""
-        return self.wanted(own, rival) - (self.outputs[own] - self.outputs[rival])
+        return 1.0 - (self.outputs[own] - self.outputs[rival])
 
     def least_margin(self, own):
-        """The least margin of class ``own`` over a rival, in units of its cost."""
+        """The least margin of class ``own`` over a rival."""
         least = np.inf
         for c in range(self.outputs.size):
             if c != own:
-                margin = (self.outputs[own] - self.outputs[c]) / self.wanted(own, c)
-                least = min(least, margin)
+                least = min(least, self.outputs[own] - self.outputs[c])
         return least
 
     def against(self, own, rival, trial):
-        """The trial of one rival: its constraint over its cost, so that margin 1 is required."""
-        cost = self.wanted(own, rival)
-        margin, square = (self.outputs[own] - self.outputs[rival]) / cost, cost * cost
-        xx, largest_xx = trial.xx / square, trial.largest_xx / square
-        return Trial(margin, trial.ww, xx, largest_xx, trial.t, trial.k, trial.weight)
+        """The trial of the constraint of one rival."""
+        margin = self.outputs[own] - self.outputs[rival]
+        given = trial.ww, trial.xx, trial.largest_xx, trial.t, trial.k, trial.weight
+        return Trial(margin, *given)
 
     def worst(self, own, rule, trial):
         """The rival on top of the heap of `challengers`, without that heap."""
@@ -128,21 +119,20 @@ class Rivals(NamedTuple):
         return level / xx
 
 
-bridge("is_above", "pop", "wanted", "gap", "least_margin", "against")
+bridge("is_above", "pop", "gap", "least_margin", "against")
 bridge("worst", "challengers", "sink", "solve", inline=False)
 
 
-def new_rivals(classes: int, costs: Sequence[Sequence[float]] | None = None) -> Rivals:
-    wanted = np.empty((0, 0)) if costs is None else np.array(costs)
-    return blank(Rivals, {"problems": classes}, costs=wanted)
+def new_rivals(classes: int) -> Rivals:
+    return blank(Rivals, {"problems": classes})
 
 
 @Compiled
 def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # type: ignore[no-untyped-def]
     """`core.loop.learn` for a `JointSpace`.
 
-    The margin of a row is the least over a rival, in units of its cost; a row causes an update if
-    the rule is active for any rival.
+    The margin of a row is the least over a rival; a row causes an update if the rule is active for
+    any rival.
     """
     trials, mistakes, largest_xx = tally[0].trials, tally[0].mistakes, tally[0].largest_xx
     n, must_maintain, made = start, False, trace.updates_before(start)
@@ -169,12 +159,8 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
             mistakes += 1
         norm2, before, weight = space.norm2(0), space.updates(0), targets.weight_of(i)
         trial = Trial(margin, norm2, 2.0 * xx, 2.0 * largest_xx, trials, before, weight)
-        along2 = 0.0
         if xx > 0.0 and rule.active(trial):
-            along2 = space.usable(i, margin, xx)
-        if along2 > 0.0:
-            trial = Trial(margin, norm2, 2.0 * along2, 2.0 * largest_xx, trials, before, weight)
-            must_maintain |= space.policy.correct(space, rows, i, y, rule, trial, along2)
+            must_maintain |= space.policy.correct(space, rows, i, y, rule, trial, xx)
             made += 1.0
             if n <= trace.history.shape[0]:
                 trace.history[n - 1, targets.problems()] = made
@@ -197,10 +183,10 @@ def _solve(rivals, count, xx):  # type: ignore[no-untyped-def]
 def smallest_steps(gaps: np.ndarray, xx: float) -> np.ndarray:
     """The coefficients of the constraints, in order, of the smallest step that closes all ``gaps``.
 
-    A gap is the required margin minus the actual one: ``1 - margin``, or ``cost - margin`` with
-    costs. The vectors of the constraints have the inner products ``xx * (I + 1 1')``, as for one
-    example against several rival labels that have separate blocks of weights. Structured labels
-    that share features have other products.
+    A gap is the required margin minus the actual one: ``1 - margin``. The vectors of the
+    constraints have the inner products ``xx * (I + 1 1')``, as for one example against several
+    rival labels that have separate blocks of weights. Structured labels that share features have
+    other products.
 
     Examples
     --------

@@ -37,16 +37,15 @@ def lowest_outputs(rows, targets, weights, bias, rounding, lowest):  # type: ign
 
 
 @Compiled
-def lowest_lead(rows, targets, weights, rounding, rivals):  # type: ignore[no-untyped-def]
-    """The smallest lead of a row's own class over a rival, over its cost, rounded down alike."""
+def lowest_lead(rows, targets, weights, rounding):  # type: ignore[no-untyped-def]
+    """The smallest lead of a row's own class over a rival, rounded down."""
     lowest = np.inf
     for i in range(rows.size()):
         y, lost = targets.class_of(i), rounding * np.sqrt(rows.square(i))
         own = rows.dot(i, weights, y)
         for c in range(weights.shape[0]):
             if c != y:
-                lead = own - rows.dot(i, weights, c) - lost
-                lowest = min(lowest, lead / rivals.wanted(y, c))
+                lowest = min(lowest, own - rows.dot(i, weights, c) - lost)
     return lowest
 
 

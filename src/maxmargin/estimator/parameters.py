@@ -306,8 +306,8 @@ class Budgeted(ParameterGroup):
     ----------
     budget : int, default=None
         Maximum number of support vectors, with any kernel (also the linear one). Memory is
-        allocated once and does not grow. The budget holds for each class if they are learned
-        one-vs-rest, and for all of them if they are learned jointly. See `docs/budgets.md`.
+        allocated once and does not grow. The budget holds for each class: with it, several classes
+        are always learned one-vs-rest. See `docs/budgets.md`.
     on_full : {"oldest", "random", "project"}, default="oldest"
         What to do when the budget is exceeded. "oldest": all coefficients shrink and the oldest
         support vector is removed, as in `Forgetron`. "random": a random one is removed. "project":

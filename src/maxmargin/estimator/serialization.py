@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 Arrays = TypeVar("Arrays", Sigmoids, prediction_sets.SetTracker)
 # Structural parameters that files omit at these values: `on_full` has no effect without a budget,
-# and older files have no costs, and averages of few learners only.
-LEFT_OUT = {"on_full": None, "costs": None, "average": False}
+# and few learners have averages.
+LEFT_OUT = {"on_full": None, "average": False}
 
 
 def learned(state: State, parameters: Tree) -> Tree:

@@ -1,4 +1,4 @@
-"""Kernel models in bounded memory: at most `budget` supporting rows, per problem or shared.
+"""Kernel models in bounded memory: at most `budget` supporting rows for each problem.
 
 Memory is allocated once, with the first rows: for the rows themselves, one matrix of kernel values
 (or its Cholesky factor) for each problem, and the kernel values of one block of new rows.
@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from maxmargin.certificates import bounds, convex_combinations, joint_bounds
+from maxmargin.certificates import bounds, convex_combinations
 from maxmargin.certificates.scalar_bounds import projected_bound
 from maxmargin.core.array_fields import (
     Array,
@@ -23,7 +23,6 @@ from maxmargin.core.array_fields import (
     new_arrays,
     resized,
 )
-from maxmargin.core.joint_loop import learn_jointly, new_rivals
 from maxmargin.core.loop import learn, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
@@ -33,13 +32,10 @@ from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import Diverged
 from maxmargin.models.budget_policies import BLOCK, Eviction
-from maxmargin.models.joint_model import rivals_policy
 from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.budget_space import (
     FROM_BEFORE,
-    SharedSlots,
-    SharedSlotSpace,
     Slots,
     SlotSpace,
     weigh,
@@ -57,9 +53,7 @@ class Store:
     of a block's rows with those in the slots.
     """
 
-    layout: ClassVar[type[Slots | SharedSlots]] = Slots
-
-    slots: Annotated[Slots | SharedSlots, Saved()]
+    slots: Annotated[Slots, Saved()]
     numbers: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int64)]
     labels: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int32, below="classes")]
     points: Annotated[list[Points], Saved()]
@@ -68,20 +62,12 @@ class Store:
 
     def __init__(self, problems: int) -> None:
         sizes = {"problems": problems, "slots": 0}
-        self.slots, self.points, self.dtype = blank(self.layout, sizes), [], np.dtype(np.float64)
+        self.slots, self.points, self.dtype = blank(Slots, sizes), [], np.dtype(np.float64)
         vars(self).update(new_arrays(type(self), sizes, dtype=self.dtype))
 
     def problems(self) -> int:
         """The number of sets of rows."""
         return self.slots.taken.size
-
-    def lines(self, c: int) -> slice:
-        """The lines of coefficients for the rows of set ``c``."""
-        return slice(c, c + 1)
-
-    def continued(self, which: Sequence[int]) -> Sequence[int]:
-        """The sets of rows of a model in which problem c continues problem ``which[c]``."""
-        return which
 
     def capacity(self) -> int:
         """The number of slots of each problem."""
@@ -111,7 +97,7 @@ class Store:
     def beside(self) -> Store:
         """A copy to learn with, which changes nothing of this one before `store_rows`."""
         other = shallow_copy(self)
-        other.slots = self.layout(*[array.copy() for array in self.slots])
+        other.slots = Slots(*[array.copy() for array in self.slots])
         return other
 
     def copy_rows(self) -> None:
@@ -123,7 +109,7 @@ class Store:
         """A store in which problem c continues problem ``which[c]``."""
         more: Store = grown(self, which, width, codes=codes)
         # Two problems may continue the same one, each with its own rows.
-        sources = [self.points[c] for c in self.continued(which)]
+        sources = [self.points[c] for c in which]
         more.points = [copy.deepcopy(source.with_width(width)) for source in sources]
         return more
 
@@ -137,27 +123,9 @@ class Store:
             points = points.followed_by(store)
         coefs = np.zeros((self.slots.coefs.shape[0], int(taken.sum())))
         for c, end in enumerate(np.cumsum(taken)):
-            lines = self.lines(c)
-            coefs[lines, end - taken[c] : end] = self.slots.coefs[lines, : taken[c]]
+            coefs[c, end - taken[c] : end] = self.slots.coefs[c, : taken[c]]
         numbers = np.concatenate([self.numbers[c, : taken[c]] for c in range(taken.size)])
         return points, coefs, numbers
-
-
-class SharedStore(Store):
-    """One set of rows for all classes, which are learned jointly."""
-
-    layout = SharedSlots
-
-    slots: Annotated[SharedSlots, Saved()]  # type: ignore[assignment]
-    numbers: Annotated[np.ndarray, Array(1, "slots", dtype=np.int64)]
-    labels: Annotated[np.ndarray, Array(1, "slots", dtype=np.int32, below="classes")]
-    cross: Annotated[np.ndarray, Buffer(f"{BLOCK} * slots", dtype=None)]
-
-    def lines(self, c: int) -> slice:
-        return slice(None)
-
-    def continued(self, which: Sequence[int]) -> Sequence[int]:
-        return [0]
 
 
 class BudgetModel(SupportModel):
@@ -180,22 +148,17 @@ class BudgetModel(SupportModel):
         eviction: Eviction,
     ) -> None:
         super().__init__(spec, problems, width, tail, kernel, products)
-        self.eviction, self.store = eviction, self.new_store(problems)
+        self.eviction, self.store = eviction, Store(problems)
         self.ridge = tail.private**2
         self.largest_square = 0.0
         self.in_fit = False
         self._together: tuple[Points, np.ndarray, np.ndarray] | None = None
 
-    new_store: ClassVar[type[Store]] = Store
     loop: ClassVar[Any] = staticmethod(learn)
 
     def scales(self) -> np.ndarray:
         """The scale of the coefficients of each problem."""
         return np.asarray(self.scalars.table)["scale"][:, None]
-
-    def space_over(self, slots: SlotSpace) -> Any:
-        """The space of the compiled loop."""
-        return slots
 
     # ------------------------------------------------------------------------------------ learning
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
@@ -251,9 +214,9 @@ class BudgetModel(SupportModel):
         model._bounds = model._together = None
         if self.store.points:
             model.store = self.store.grown(width, which, codes)
-            model.eviction = self.eviction.grown(self.store.continued(which))
+            model.eviction = self.eviction.grown(which)
         else:
-            store, model.eviction = self.new_store(len(which)), copy.deepcopy(self.eviction)
+            store, model.eviction = Store(len(which)), copy.deepcopy(self.eviction)
             model.store = store
         return model
 
@@ -341,8 +304,7 @@ class BudgetModel(SupportModel):
         )
         weigh(slots)
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
-        space = self.space_over(slots)
-        present(rows, targets, order, rule, space, self.tally, trace, self.loop)
+        present(rows, targets, order, rule, slots, self.tally, trace, self.loop)
         self.eviction.leave(slots)
         return slots, new
 
@@ -469,7 +431,7 @@ class BudgetModel(SupportModel):
     def _squared_length(self, c: int) -> float:
         """An upper bound on the squared length of ``w``, without the intercept."""
         taken = int(self.store.slots.taken[c])
-        weights = self.scalars.table[c].scale * self.store.slots.coefs[self.store.lines(c), :taken]
+        weights = self.scalars.table[c].scale * self.store.slots.coefs[c : c + 1, :taken]
         return self._square_of_sum(c, weights)
 
     def _square_of_sum(self, c: int, weights: np.ndarray) -> float:
@@ -491,55 +453,6 @@ class BudgetModel(SupportModel):
 
     def is_finite(self) -> bool:
         return bool(np.isfinite(self.store.slots.coefs).all())
-
-
-class SharedBudgetModel(BudgetModel):
-    """Weights of jointly learned classes over one set of at most `budget` rows.
-
-    Each row has a coefficient for each class; see `SharedSlotSpace`.
-    """
-
-    is_joint = True
-    new_store = SharedStore
-    loop = staticmethod(learn_jointly)
-
-    def space_over(self, slots: SlotSpace) -> SharedSlotSpace:
-        classes = self.problems()
-        rivals = new_rivals(classes, self.spec.costs)
-        return SharedSlotSpace(slots, rivals, rivals_policy(self.spec, classes), np.zeros(classes))
-
-    def scales(self) -> np.ndarray:
-        return np.full((self.problems(), 1), self.scalars.table.scale[0])
-
-    def _bound(self, c: int) -> float:
-        """The better bound: by coefficients with the signs of constraints, or by projections.
-
-        With an intercept, the second one would need the imbalance of full steps, which is not kept.
-        """
-        store, scalars, intercept = self.store, self.scalars.table[0], self.shift > 0.0
-        taken = int(store.slots.taken[0])
-        labels, costs = store.labels[0, :taken], self._costs()
-        mixture = joint_bounds.joint_mixture(scalars.scale * store.slots.coefs[:, :taken], labels)
-        square = self._square_of_sum(0, mixture)
-        given = mixture, labels, square, self._radius(), costs, intercept
-        bound = joint_bounds.mixture_bound(*given)
-        if np.isnan(square):
-            return np.nan
-        if self.eviction.slack is not None and scalars.certifiable and not intercept:
-            mass = scalars.scale * scalars.positive
-            # A constraint contains its row, and what is cut off from it, in two blocks.
-            length = np.sqrt(self._squared_length(0)) + self._cut_off(0, np.sqrt(2.0) * mass)
-            projected = length / mass if mass > 0.0 else np.inf
-            if costs.size:
-                projected = joint_bounds.bound_in_costs(
-                    projected, mass, scalars.scale * scalars.negative
-                )
-            bound = np.minimum(bound, projected)  # NaN if one is
-        return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
-
-    def ceiling(self, rows: Any, radius: float) -> float:
-        largest = float(np.sqrt(self.largest_square + self.ridge))
-        return bounds.ceiling(largest, joint=True) / joint_bounds.of_rivals(self._costs()).min()
 
 
 def _writable(values: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ from maxmargin.core.array_fields import (
 )
 from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.budget_space import SharedSlots, Slots, SlotSpace
+from maxmargin.spaces.budget_space import Slots, SlotSpace
 from maxmargin.spaces.projection import Project
 from maxmargin.spaces.replacement import AtRandom, Oldest, Replace, renew
 
@@ -71,9 +71,7 @@ class Replacing:
         more.random = copy_of(self.random)
         return more
 
-    def enter(
-        self, cross: np.ndarray, shift: float, slots: Slots | SharedSlots, learning: np.ndarray
-    ) -> Replace:
+    def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Replace:
         if self.oldest:
             choice: Any = Oldest(self.gained, self.lost, self.latest)
         else:
@@ -137,14 +135,12 @@ class Projecting:
         more: Projecting = grown(self, which, 0)
         return more
 
-    def enter(
-        self, cross: np.ndarray, shift: float, slots: Slots | SharedSlots, learning: np.ndarray
-    ) -> Project:
+    def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Project:
         stores, capacity, size = slots.taken.size, slots.coefs.shape[1], learning.size
         coords = self.coords[: stores * size * capacity].reshape(-1, capacity)
         shadows = self.shadows[: stores * size * size].reshape(-1, size)
         for c, taken in enumerate(slots.taken):
-            # An interrupted call may have left partial lines.
+            # A block that was refused may have left partial lines.
             first, end = c * capacity + taken, c * capacity + min(taken + size, capacity)
             self.inverse[first:end] = 0.0
             lines = slice(c * size, (c + 1) * size)
@@ -176,9 +172,8 @@ class Projecting:
     def leave(self, space: SlotSpace) -> None:
         slots = space.slots
         for c, turned in enumerate(space.policy.turned):
-            store = slots.store_of(c)
-            taken = slots.taken[store]
-            slots.coefs[c, :taken] += turned[:taken] @ self._inverse(store, taken)
+            taken = slots.taken[c]
+            slots.coefs[c, :taken] += turned[:taken] @ self._inverse(c, taken)
 
     def _inverse(self, c: int, taken: int) -> np.ndarray:
         first = c * self.inverse.shape[1]

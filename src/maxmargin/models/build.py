@@ -14,10 +14,10 @@ from maxmargin.kernels.cuda import CudaProducts
 from maxmargin.kernels.functions import KERNELS, finite_diagonal
 from maxmargin.kernels.products import NARROW_TYPES, Products
 from maxmargin.models.base import Model
-from maxmargin.models.budget_model import BudgetModel, SharedBudgetModel
+from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Eviction, eviction_for
 from maxmargin.models.expert_model import ExpertModel
-from maxmargin.models.joint_model import JointModel, check_costs
+from maxmargin.models.joint_model import JointModel
 from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear_model import DiagonalModel, LinearModel, PairModel, as_rows
 from maxmargin.models.spec import ModelSpec
@@ -75,7 +75,7 @@ def build(
     is_joint = spec.is_joint(problems)
     model: KernelModel | BudgetModel
     if eviction is not None:
-        model = (SharedBudgetModel if is_joint else BudgetModel)(*common, eviction)
+        model = BudgetModel(*common, eviction)
     elif is_joint:
         model = JointKernelModel(*common)
     else:
@@ -127,8 +127,6 @@ def check_combination(
 ) -> None:
     """Raise if valid parameters cannot be combined."""
     joint = spec.is_joint(problems)
-    if spec.costs is not None:
-        check_costs(spec.costs, problems if joint else 0)
     if joint and unseen:
         raise ValueError(f"grow=True needs multiclass='ovr', got {spec.multiclass!r}.")
     if joint and spec.p != 2.0:

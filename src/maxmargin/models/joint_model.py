@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,26 +22,13 @@ from maxmargin.spaces.problem_scalars import ROUNDING
 
 def new_joint_space(linear: LinearSpace, spec: ModelSpec) -> JointSpace:
     classes = linear.weights.shape[0]
-    return JointSpace(linear, new_rivals(classes, spec.costs), rivals_policy(spec, classes))
+    return JointSpace(linear, new_rivals(classes), rivals_policy(spec, classes))
 
 
 def rivals_policy(spec: ModelSpec, classes: int) -> OneBest | KBest:
     """The policy that selects the rivals in a step."""
     most = spec.most_rivals(classes)
     return OneBest(1) if most is None else KBest(min(most, classes - 1))
-
-
-def check_costs(wanted: Sequence[Sequence[float]], classes: int) -> None:
-    """Raise unless ``wanted`` fits the number of classes learned jointly, 0 for one-vs-rest."""
-    if classes == 0:
-        raise ValueError(
-            "The 'costs' parameter is for three or more classes that are learned together: with "
-            "multiclass='k-best' or '1-best', and without intercept='pair'."
-        )
-    if len(wanted) != classes:
-        raise ValueError(
-            f"The 'costs' parameter is for {len(wanted)} classes, but there are {classes}."
-        )
 
 
 class JointModel(LinearModel):
@@ -81,7 +67,7 @@ class JointModel(LinearModel):
         weights = self.weights()
         length = np.linalg.norm(np.delete(weights, self.width(), axis=1))
         rounding = bounds.rounding_of_products(weights.reshape(1, -1))  # at least that of each line
-        lead = lowest_lead(rows, targets, weights, float(rounding[0]), self.joint.rivals)
+        lead = lowest_lead(rows, targets, weights, float(rounding[0]))
         return np.array([lead / length if length > 0.0 else 0.0])
 
     def bounds(self) -> np.ndarray:
@@ -89,39 +75,23 @@ class JointModel(LinearModel):
         if scalars.certifiable == 0.0:
             return np.array([np.inf])
         weights, hidden = self.linear.weights, scalars.hidden_positive
-        of_all = self._bound_from(weights, hidden, scalars.positive, scalars.negative)
+        of_all = self._bound_from(weights, hidden, scalars.positive)
         rounded = hidden * (1.0 + 8.0 * ROUNDING * (scalars.updates + 1.0))
         since_snapshot = self._bound_from(
             weights - self.linear.witness.mark,
             rounded - scalars.mark_hidden_positive,
             scalars.positive - scalars.mark_positive,
-            scalars.negative - scalars.mark_negative,
         )
         return np.array([min(of_all, since_snapshot)])
 
-    def _bound_from(
-        self, weights: np.ndarray, hidden: float, mass: float, costs_of_mass: float
-    ) -> float:
+    def _bound_from(self, weights: np.ndarray, hidden: float, mass: float) -> float:
         width, offset, scalars = self.width(), self.tail.offset, self.linear.scalars.table[0]
         squares = (np.delete(weights, width, axis=1) ** 2).sum() + hidden
         imbalance = weights[:, width] / offset if offset > 0.0 else np.zeros(1)
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
-        radius *= joint_bounds.spread(self.joint.rivals.costs, self._classes_with_rows())
         bound = joint_bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
-        updates = scalars.updates
-        bound += joint_bounds.joint_rounding(updates, scalars.positive, mass, radius)
-        if self.spec.costs is None:
-            return bound
-        bound += joint_bounds.joint_rounding(updates, scalars.negative, costs_of_mass, radius)
-        return joint_bounds.bound_in_costs(bound, mass, costs_of_mass)
-
-    def _classes_with_rows(self) -> int:
-        """A lower bound on the number of classes whose rows caused updates."""
-        updates = self.linear.scalars.table.updates
-        return int((updates[1:] > 0).sum() + (updates[0] > updates[1:].sum()))
-
-    def ceiling(self, rows: Any, radius: float) -> float:
-        return super().ceiling(rows, radius) / joint_bounds.of_rivals(self.joint.rivals.costs).min()
+        lost = joint_bounds.joint_rounding(scalars.updates, scalars.positive, mass, radius)
+        return bound + lost
 
     def evidence(self, features: int) -> list[Evidence]:
         return []

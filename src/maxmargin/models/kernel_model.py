@@ -211,14 +211,10 @@ class SupportModel(Model):
         updates = self.scalars.table.updates
         return int(updates[0] if self.is_joint else updates.sum())
 
-    def _costs(self) -> np.ndarray:
-        """The costs of each class over its rivals; empty if all are 1."""
-        return np.array(self.spec.costs or ())
-
     def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The smallest lead, or ``y f(x)`` of each problem, of rows with these outputs."""
         if self.is_joint:
-            return np.array([joint_bounds.joint_leads(outputs, labels, self._costs())])
+            return np.array([joint_bounds.joint_leads(outputs, labels)])
         return smallest_margins(outputs, labels)
 
     def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
@@ -691,8 +687,5 @@ class JointKernelModel(KernelModel):
         mixture = joint_bounds.joint_mixture(coefs, supports.labels)
         squares, offset = self._quadratic(mixture, supports).sum(), self.tail.offset
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
-        given = mixture, supports.labels, squares, radius, self._costs(), offset > 0.0
+        given = mixture, supports.labels, squares, radius, offset > 0.0
         return np.array([joint_bounds.mixture_bound(*given)])
-
-    def ceiling(self, rows: Any, radius: float) -> float:
-        return super().ceiling(rows, radius) / joint_bounds.of_rivals(self._costs()).min()

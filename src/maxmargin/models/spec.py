@@ -20,7 +20,6 @@ class ModelSpec:
     on_full : what happens when the `budget` is used up; None if there is none
     threshold, careful : which rows are projected, see `spaces.projection.Project`
     plus : which rows a `Projectron` learns from
-    costs : the required margin of each class over its rivals; None if all are 1
     lengths : the length of w has to be known after an eviction
     in_plane : p-norm steps are found in the plane of the row and theta (`spaces.pnorm_plane`)
     smallest : supports whose coefficients are all smaller are dropped
@@ -48,7 +47,6 @@ class ModelSpec:
     device: str = field(default="cpu", compare=False)
     multiclass: str = "ovr"
     k: int | None = None
-    costs: tuple[tuple[float, ...], ...] | None = None
     budget: int | None = None
     on_full: str | None = None
     threshold: float = 0.0
@@ -92,7 +90,9 @@ class ModelSpec:
         return self.fit_intercept and self.intercept == "pair"
 
     def is_joint(self, problems: int) -> bool:
-        return problems > 1 and not self.has_pairs() and self.multiclass != "ovr"
+        """True if so many classes are learned jointly; pairs and budgets are of single problems."""
+        is_single = self.has_pairs() or self.on_full is not None
+        return problems > 1 and not is_single and self.multiclass != "ovr"
 
     def most_rivals(self, problems: int) -> int | None:
         """The number of rivals in a joint step; None if the rule uses the highest one."""

@@ -20,8 +20,7 @@ _PARTS = {
         functions.PrecomputedKernel points.Points products.Products cuda.CudaProducts
     """,
     "models": """
-        budget_model.BudgetModel budget_model.SharedStore budget_model.Store
-        budget_policies.Projecting budget_model.SharedBudgetModel
+        budget_model.BudgetModel budget_model.Store budget_policies.Projecting
         budget_policies.Replacing expert_model.ExpertModel
         joint_model.JointModel kernel_model.JointKernelModel kernel_model.KernelModel
         kernel_model.PairKernelModel
@@ -36,7 +35,7 @@ _PARTS = {
         euclid.Euclid joint_space.JointSpace joint_space.JointWitness joint_space.KBest
         joint_space.OneBest linear_space.LinearSpace gaussian_mixture.Mixture
         pair_space.PairSpace pnorm_plane.PlaneSpace pnorm.PNorm power.Power
-        power.PowerBuffer problem_scalars.Scalars budget_space.SharedSlots budget_space.Slots
+        power.PowerBuffer problem_scalars.Scalars budget_space.Slots
         certificate_vectors.Witness diagonal_space.DiagonalSpace diagonal_space.Confidence
         diagonal_space.AdaptiveRates diagonal_space.Leader
     """,

@@ -6,8 +6,7 @@ corrects those of the later rows. The policy, `Replace` or `Project`, decides wh
 slots are taken.
 
 The arrays of several problems are stacked: slot p of problem c is in line ``c * slots + p``, row k
-of the block in line ``c * block + k``. Classes that are learned jointly share their slots
-(`SharedSlots`): they have their own coefficients and outputs, and everything else in common.
+of the block in line ``c * block + k``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import numpy as np
 
 from maxmargin.core import fixed_order_sums
 from maxmargin.core.array_fields import Array
-from maxmargin.core.joint_loop import Rivals
 from maxmargin.core.loop import AnyRow
 from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE, Scalars
@@ -39,22 +37,6 @@ class Slots(NamedTuple):
     sources: Annotated[
         np.ndarray, Array("problems", "slots", dtype=np.int32, fill=FROM_BEFORE, saved=False)
     ]
-
-    def store_of(self, c):
-        """The set of rows of problem ``c``."""
-        return c
-
-
-class SharedSlots(NamedTuple):
-    """`Slots` shared by all classes: a row has a coefficient for each of them."""
-
-    coefs: Annotated[np.ndarray, Array("problems", "slots")]
-    squares: Annotated[np.ndarray, Array(1, "slots")]
-    taken: Annotated[np.ndarray, Array(1, dtype=np.int64, below="slots + 1")]
-    sources: Annotated[np.ndarray, Array(1, "slots", dtype=np.int32, fill=FROM_BEFORE, saved=False)]
-
-    def store_of(self, c):
-        return 0
 
 
 @with_methods_of(AnyRow)
@@ -130,17 +112,16 @@ class SlotSpace(NamedTuple):
 
     def drop_slot(self, i, c, p):
         """Remove the row in slot p from the outputs of later rows."""
-        first, coef = self.slots.store_of(c) * self.outputs.shape[1], self.slots.coefs[c, p]
+        first, coef = c * self.outputs.shape[1], self.slots.coefs[c, p]
         for k in range(i + 1, self.outputs.shape[1]):
             self.outputs[c, k] -= coef * (float(self.cross[first + k, p]) + self.shift)
 
     def take_slot(self, i, c, p, amount):
         """Put row i of the block into slot p."""
-        s = self.slots.store_of(c)
         self.slots.coefs[c, p] = amount
-        self.slots.squares[s, p] = self.diagonal[i]
-        self.slots.sources[s, p] = i
-        first = s * self.outputs.shape[1]
+        self.slots.squares[c, p] = self.diagonal[i]
+        self.slots.sources[c, p] = i
+        first = c * self.outputs.shape[1]
         for k in range(i + 1, self.outputs.shape[1]):
             self.cross[first + k, p] = self.products[i, k]
 
@@ -157,16 +138,12 @@ class SlotSpace(NamedTuple):
 
     def fold_slots(self, c, factor):
         """Multiply everything under the scale by ``factor``, and set the scale to 1."""
-        self.multiply_line(c, factor)
-        self.policy.scale(c, factor)
-        self.scalars.fold(c, factor)
-
-    def multiply_line(self, c, factor):
-        """Multiply the stored coefficients and outputs of one weight vector."""
         for p in range(self.slots.coefs.shape[1]):
             self.slots.coefs[c, p] *= factor
         for k in range(self.outputs.shape[1]):
             self.outputs[c, k] *= factor
+        self.policy.scale(c, factor)
+        self.scalars.fold(c, factor)
 
     def maintain(self, c):
         """Fold the scale if it is near overflow or underflow."""
@@ -174,92 +151,8 @@ class SlotSpace(NamedTuple):
             self.fold_slots(c, self.scalars.table[c].scale)
 
 
-class SharedSlotSpace(NamedTuple):
-    """Jointly learned weight vectors of several classes, as in `JointSpace`, over the same slots.
-
-    Attributes
-    ----------
-    within : a `SlotSpace` over `SharedSlots`, whose first scalars are those of all classes
-    policy : `OneBest` or `KBest`
-    amounts : the step of the present row for each class, over the scale
-    """
-
-    within: SlotSpace
-    rivals: Rivals
-    policy: Any
-    amounts: np.ndarray
-
-    def problems(self):
-        return 1
-
-    def updates(self, c):
-        return self.within.scalars.table[0].updates
-
-    def norm2(self, c):
-        return self.within.scalars.table[0].norm2
-
-    def square_of(self, rows, i):
-        return self.within.diagonal[i]
-
-    def usable(self, i, margin, xx):
-        return self.within.policy.usable_square(self.within, i, 0, margin, xx)
-
-    def limited_step(self, step):
-        """The policy limits steps along the row, which a constraint has in two blocks."""
-        return 0.5 * self.within.policy.limited(0, 2.0 * step)
-
-    def compute_outputs(self, rows, i):
-        scale = self.within.scalars.table[0].scale
-        for c in range(self.rivals.outputs.size):
-            self.rivals.outputs[c] = scale * self.within.outputs[c, i]
-
-    def step_all(self, rows, i, y, count, total, trial):
-        """Prepare the step for `record_joint_step`, which needs the length before an eviction."""
-        scale = self.within.scalars.table[0].scale
-        for c in range(self.amounts.size):
-            self.amounts[c] = 0.0
-        self.amounts[y] = total / scale
-        for k in range(count):
-            self.amounts[self.rivals.taken[k]] = -self.rivals.steps[k] / scale
-
-    def record_joint_step(self, rows, i, y, step, costs, cross, square, xx):
-        """Update the scalars, as `JointSpace.record_joint_step` does, and admit the row.
-
-        Divided by sqrt(2), constraint vectors are as long as the row, and ``W / sqrt(2)`` is a sum
-        of steps along them. The gains and losses of a `Forgetron` are measured there.
-        """
-        scalars = self.within.scalars
-        record = scalars.table[0]
-        record.positive += step / record.scale
-        record.negative += costs / record.scale
-        if y > 0:
-            scalars.table[y].updates += 1
-        scalars.count_update(0, step)
-        scalars.grow_norm2(0, cross, square)
-        gained = 2.0 * step - 0.5 * cross - 0.5 * square * min(1.0, 1.0 / xx)
-        mistake = self.rivals.least_margin(y) <= 0.0
-        return self.within.policy.admit_all(self.within, i, self.amounts, gained, mistake)
-
-    def rescale(self, c, factor, trial):
-        if factor == 0.0:
-            self.fold_together(0.0)
-            return False
-        return self.within.rescale_slots(0, factor)
-
-    def fold_together(self, factor):
-        for c in range(self.amounts.size):
-            self.within.multiply_line(c, factor)
-        self.within.policy.scale(0, factor)
-        self.within.scalars.fold(0, factor)
-
-    def maintain(self, c):
-        if self.within.scalars.must_fold(0, LARGEST_SCALE):
-            self.fold_together(self.within.scalars.table[0].scale)
-
-
 bridge("usable_square", "limited", "rescale_slots", "lead_outputs", "drop_slot", "shift_of_all")
-bridge("store_of", "multiply_line", "usable", "limited_step", "fold_together")
-bridge("admit", "admit_all", "take_slot", "fold_slots", inline=False)
+bridge("admit", "take_slot", "fold_slots", inline=False)
 
 
 @Compiled
@@ -267,7 +160,7 @@ def weigh(space):  # type: ignore[no-untyped-def]
     """Compute the outputs of a block's rows from the rows in the slots."""
     block = space.outputs.shape[1]
     for c in range(space.problems()):
-        shift, first = space.shift_of_all(c), space.slots.store_of(c) * block
+        shift, first = space.shift_of_all(c), c * block
         for k in range(block):
             total = fixed_order_sums.dense_dot(space.cross, first + k, space.slots.coefs, c)
             space.outputs[c, k] = total + shift

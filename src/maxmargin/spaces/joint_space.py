@@ -25,18 +25,14 @@ class OneBest(NamedTuple):
     def correct(self, space, rows, i, y, rule, trial, xx):
         rivals = space.rivals
         rival = rivals.worst(y, rule, trial)
-        margin, cost = rivals.outputs[y] - rivals.outputs[rival], rivals.wanted(y, rival)
+        margin = rivals.outputs[y] - rivals.outputs[rival]
         shrink, step = rule.step(rivals.against(y, rival, trial))
-        step = space.limited_step(step)
         must_maintain = shrink != 1.0 and space.rescale(0, shrink, trial.t)
         rivals.taken[0] = rival
-        rivals.steps[0] = step = step / cost  # the rule steps along the constraint over its cost
+        rivals.steps[0] = step
         space.step_all(rows, i, y, 1, step, trial.t)
         cross, square = 2.0 * step * shrink * margin, 2.0 * step * step * xx
-        return (
-            space.record_joint_step(rows, i, y, step, step * cost, cross, square, xx)
-            or must_maintain
-        )
+        return space.record_joint_step(rows, i, step, cross, square, xx) or must_maintain
 
 
 class KBest(NamedTuple):
@@ -53,14 +49,13 @@ class KBest(NamedTuple):
             count += 1
             size = rivals.pop(size)
         total = rivals.solve(count, xx)
-        cross, squares, costs = 0.0, total * total, 0.0
+        cross, squares = 0.0, total * total
         for k in range(count):
-            step, cost = rivals.steps[k], rivals.wanted(y, rivals.taken[k])
-            cross += 2.0 * step * (cost - rivals.gaps[k])
+            step = rivals.steps[k]
+            cross += 2.0 * step * (1.0 - rivals.gaps[k])
             squares += step * step
-            costs += step * cost
         space.step_all(rows, i, y, count, total, trial.t)
-        return space.record_joint_step(rows, i, y, total, costs, cross, squares * xx, xx)
+        return space.record_joint_step(rows, i, total, cross, squares * xx, xx)
 
 
 @with_methods_of(Means)
@@ -100,13 +95,6 @@ class JointSpace(NamedTuple):
     def square_of(self, rows, i):
         return self.linear.square_of(rows, i)
 
-    def usable(self, i, margin, xx):
-        """The squared length of the part of x that a step moves along."""
-        return xx
-
-    def limited_step(self, step):
-        return step
-
     def output(self, rows, i, c):
         """``w_c.x``."""
         linear = self.linear
@@ -135,19 +123,11 @@ class JointSpace(NamedTuple):
         linear.geometry.push(rows, i, linear.weights, c, amount)
         linear.witness.follow_mean(rows, i, c, scale, amount, trial)
 
-    def record_joint_step(self, rows, i, y, step, costs, cross, square, xx):
-        """Update the scalars after a step that changed ``W.W`` by these terms.
-
-        ``costs`` is the sum of the rivals' steps times their costs, kept in ``negative``. Bounds
-        need the classes that have rows, so each later line counts the updates by its class.
-        """
+    def record_joint_step(self, rows, i, step, cross, square, xx):
+        """Update the scalars after a step that changed ``W.W`` by these terms."""
         linear = self.linear
         record, classes = linear.scalars.table[0], linear.weights.shape[0]
         record.positive += step / record.scale
-        if self.rivals.costs.size > 0:
-            record.negative += costs / record.scale
-            if y > 0:
-                linear.scalars.table[y].updates += 1
         hidden = rows.tail.hidden_square(i, linear.weights, linear.width)
         if hidden > 0.0:
             record.hidden_positive += hidden * square / (xx * record.scale * record.scale)

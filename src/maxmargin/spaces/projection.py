@@ -72,10 +72,8 @@ class Project(NamedTuple):
 
     def scale(self, c, factor):
         self.slack[c] *= factor
-        lines = self.turned.shape[0] // self.slack.size  # of all classes that share the slots
-        for line in range(c * lines, (c + 1) * lines):
-            for p in range(self.turned.shape[1]):
-                self.turned[line, p] *= factor
+        for p in range(self.turned.shape[1]):
+            self.turned[c, p] *= factor
 
     def admit(self, space, i, c, y, step, margin):
         record = space.scalars.table[c]
@@ -98,30 +96,6 @@ class Project(NamedTuple):
                 self.turned[c, p] += amount * self.coords[c * block + i, p]
             for k in range(i + 1, block):
                 space.outputs[c, k] += amount * self.shadows[c * block + i, k]
-        return False
-
-    def admit_all(self, space, i, amounts, gained, mistake):
-        """`admit` for classes that share their slots; see `Replace.admit_all`."""
-        if self.joins[0]:
-            p = space.slots.taken[0]
-            for c in range(amounts.size):
-                if amounts[c] != 0.0:
-                    space.lead_outputs(i, c, amounts[c])
-                space.slots.coefs[c, p] = amounts[c]
-            space.take_slot(i, 0, p, amounts[0])
-            space.slots.taken[0] += 1
-            self.add_direction(space, i, 0, p)
-            return False
-        square = 0.0
-        for c in range(amounts.size):
-            square += amounts[c] * amounts[c]
-            if amounts[c] != 0.0:
-                for p in range(space.slots.taken[0]):
-                    self.turned[c, p] += amounts[c] * self.coords[i, p]
-                for k in range(i + 1, space.outputs.shape[1]):
-                    space.outputs[c, k] += amounts[c] * self.shadows[i, k]
-        cut = self.distance[0] + self.rounding * space.diagonal[i]
-        self.slack[0] += math.sqrt(square * cut)
         return False
 
     def add_direction(self, space, i, c, p):

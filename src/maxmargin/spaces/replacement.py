@@ -64,34 +64,6 @@ class Replace(NamedTuple):
         space.take_slot(i, c, p, amount)
         return must_maintain
 
-    def admit_all(self, space, i, amounts, gained, mistake):
-        """`admit` for classes that share their slots; the row moves their weights by ``amounts``.
-
-        ``gained`` is the progress of this step, ``mistake`` whether the row was one.
-        """
-        slots = space.slots
-        p, must_maintain, classes = slots.taken[0], False, amounts.size
-        for c in range(classes):
-            if amounts[c] != 0.0:
-                space.lead_outputs(i, c, amounts[c])
-        self.choice.gain(0, gained, mistake)
-        if p < slots.coefs.shape[1]:
-            slots.taken[0] += 1
-        else:
-            p = self.choice.victim(self.stored[0], slots.coefs.shape[1], i, 0)
-            if self.inner.shape[0] > 0:
-                must_maintain = self.shorten_all(space, i, p, amounts)
-            for c in range(classes):
-                space.drop_slot(i, c, p)
-        if slots.sources[0, p] == FROM_BEFORE:
-            self.fresh[0, self.refilled[0]] = p
-            self.refilled[0] += 1
-        self.stored[0] += 1
-        for c in range(1, classes):
-            slots.coefs[c, p] = amounts[c]
-        space.take_slot(i, 0, p, amounts[0])
-        return must_maintain
-
     def shorten(self, space, i, c, p, amount):
         """Shrink ``w``, which includes row i, and update its length for the eviction of slot p."""
         record, line = space.scalars.table[c], c * space.outputs.shape[1] + i
@@ -104,43 +76,25 @@ class Replace(NamedTuple):
         space.scalars.grow_norm2(c, own * own * space.slots.squares[c, p] - 2.0 * own * f, 0.0)
         return must_maintain
 
-    def shorten_all(self, space, i, p, amounts):
-        """`shorten` for classes that share their slots."""
-        record, slots = space.scalars.table[0], space.slots
-        mass, square, product = 0.0, 0.0, 0.0
-        for c in range(amounts.size):
-            own = record.scale * slots.coefs[c, p]
-            if own != 0.0:
-                output = self.slot_output(space, c, p)
-                output += amounts[c] * (float(space.cross[i, p]) + space.shift)
-                mass += abs(own)
-                square += own * own
-                product += own * record.scale * output
-        factor = self.choice.shrinking(0, 0.5 * mass, 0.5 * product)
-        must_maintain = factor != 1.0 and space.rescale_slots(0, factor)
-        change = factor * factor * (square * slots.squares[0, p] - 2.0 * product)
-        space.scalars.grow_norm2(0, change, 0.0)
-        return must_maintain
-
     def slot_output(self, space, c, p):
         """``w.phi(x)``, over the scale, of the row in slot p."""
-        slots, block, s = space.slots, space.outputs.shape[1], space.slots.store_of(c)
-        coefs, first, source = slots.coefs, s * block, slots.sources[s, p]
-        line = s * coefs.shape[1] + p
+        slots, block = space.slots, space.outputs.shape[1]
+        coefs, first, source = slots.coefs, c * block, slots.sources[c, p]
+        line = c * coefs.shape[1] + p
         # The values for slots that have been refilled are corrected below.
         if source == FROM_BEFORE:
             total = fixed_order_sums.dense_dot(self.inner, line, coefs, c)
-            total += coefs[c, p] * (slots.squares[s, p] - space.shift - float(self.inner[line, p]))
+            total += coefs[c, p] * (slots.squares[c, p] - space.shift - float(self.inner[line, p]))
         else:
             total = fixed_order_sums.dense_dot(space.cross, first + source, coefs, c)
-        for n in range(self.refilled[s]):
-            q = self.fresh[s, n]
+        for n in range(self.refilled[c]):
+            q = self.fresh[c, n]
             if q == p:
-                value = slots.squares[s, p] - space.shift
+                value = slots.squares[c, p] - space.shift
             elif source == FROM_BEFORE:
-                value = float(space.cross[first + slots.sources[s, q], p])
+                value = float(space.cross[first + slots.sources[c, q], p])
             else:
-                value = float(space.products[source, slots.sources[s, q]])
+                value = float(space.products[source, slots.sources[c, q]])
             stale = self.inner[line, q] if source == FROM_BEFORE else space.cross[first + source, q]
             total += coefs[c, q] * (value - float(stale))
         return total + space.shift_of_all(c)
@@ -235,4 +189,4 @@ class AtRandom(NamedTuple):
 
 
 bridge("gain", "victim", "shrinking")
-bridge("shorten", "shorten_all", "slot_output", inline=False)
+bridge("shorten", "slot_output", inline=False)

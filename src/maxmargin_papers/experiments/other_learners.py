@@ -71,7 +71,7 @@ class Setting(NamedTuple):
     sigma : float
         Width of the kernel of the others.
     budget : int
-        Rows that the Forgetron stores at most, of all classes together.
+        Rows that the Forgetron stores at most, for each class if there are more than two.
     """
 
     epsilon: float
@@ -86,8 +86,8 @@ class Setting(NamedTuple):
             )
         gamma = self.sigma**-2
         if name == "Forgetron":
-            return Forgetron(budget=self.budget, kernel="rbf", gamma=gamma, multiclass="1-best")
-        return Projectron(kernel="rbf", gamma=gamma, multiclass="1-best")
+            return Forgetron(budget=self.budget, kernel="rbf", gamma=gamma)
+        return Projectron(kernel="rbf", gamma=gamma)
 
 
 LEARNERS = ("NOCApm", "Forgetron", "Projectron++")
