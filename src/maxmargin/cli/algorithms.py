@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 import maxmargin
-from maxmargin.cli.errors import one_line_errors, require
+from maxmargin.cli.errors import one_line_errors
+from maxmargin.cli.output import print_report
 
 COLUMNS = (
     "learner",
@@ -25,7 +26,6 @@ LEGEND = (
     "R: largest norm of a row, γ: best margin, D: largest distance between the classes, d: nonzero "
     "entries of a row (with a kernel: support vectors)"
 )
-WIDTH_OF_TABLE = 150
 
 
 def algorithms(
@@ -33,11 +33,7 @@ def algorithms(
 ) -> None:
     """List all learners: guarantee, updates, certificate, p-norms, kernels, drift, paper."""
     with one_line_errors():
-        if markdown:
-            typer.echo(as_markdown())
-        else:
-            require("rich", extra="cli")
-            show()
+        typer.echo(as_markdown()) if markdown else show()
 
 
 def learners() -> list[Any]:
@@ -74,28 +70,13 @@ def as_markdown() -> str:
 
 
 def show() -> None:
-    """On the terminal: a table if it is wide enough, else a paragraph per learner."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    if console.width < WIDTH_OF_TABLE:
-        for row in rows():
-            console.print(_paragraph(row), highlight=False)
-        console.print(LEGEND, style="dim", highlight=False)
-        return
-    table = Table(title=LEGEND)
-    for column in COLUMNS:
-        table.add_column(column, no_wrap=column == "learner")
-    for row in rows():
-        table.add_row(*row)
-    console.print(table)
-
-
-def _paragraph(row: tuple[str, ...]) -> str:
-    name, guarantee, updates, cost, *answers, paper = row
-    kinds = [kind for kind, answer in zip(COLUMNS[4:-1], answers, strict=True) if answer]
-    return (
-        f"[bold]{name}[/bold] ({paper})\n  reaches {guarantee}\n"
-        f"  updates: {updates}; cost of an update: {cost}\n  {', '.join(kinds)}\n"
-    )
+    """A paragraph per learner."""
+    for name, guarantee, updates, cost, *answers, paper in rows():
+        kinds = [kind for kind, answer in zip(COLUMNS[4:-1], answers, strict=True) if answer]
+        lines = {
+            "reaches": guarantee,
+            "updates": f"{updates}; cost of an update: {cost}",
+            "has": ", ".join(kinds),
+        }
+        print_report(f"{name} ({paper})", lines)
+    typer.echo(LEGEND)

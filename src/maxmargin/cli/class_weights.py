@@ -65,7 +65,11 @@ def _meant(text: str, labels: Any) -> Any:
     return None
 
 
-def give(learners: list[Any], weights: Any) -> None:
+def give(learners: list[Any], text: str | None, source: Any, classes: Any) -> None:
+    """Give learners the weights that were typed, if there are any."""
+    if text is None:
+        return
+    weights = of_classes(parsed(text), source, classes)
     for learner in learners:
         if "class_weight" not in learner.get_params(deep=False):
             misuse(f"{OPTION}: {type(learner).__name__} does not support class weights.")

@@ -88,13 +88,11 @@ def evaluate(
             return
         check_is_data(rows)
         contestants = learner_options.make_all(algorithm, settings)
-        given_weights = None if class_weight is None else class_weights.parsed(class_weight)
         if plot is not None:
             check_plot(plot, (rows, reading.label, reading.weight))
         source = reading.open(rows)
         labels = data.classes_of(classes) or classes_in(source)
-        if given_weights is not None:
-            class_weights.give(contestants, class_weights.of_classes(given_weights, source, labels))
+        class_weights.give(contestants, class_weight, source, labels)
         step = max(1, (source.survey().rows or CHECKPOINTS * RECENT) // CHECKPOINTS)
         contestants = [learner_options.covering(each, coverage) for each in contestants]
         from maxmargin.evaluate import progressive

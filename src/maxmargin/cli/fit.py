@@ -92,7 +92,6 @@ def fit(
             learner, schema = learner_options.make(algorithm, settings), None
         else:
             learner, schema = continued(start_from, algorithm, settings, reading)
-        given_weights = None if class_weight is None else class_weights.parsed(class_weight)
         if every is not None and checkpoint is None:
             misuse("--every needs --checkpoint.")
         others = (rows, test, reading.label, reading.weight)
@@ -109,8 +108,7 @@ def fit(
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
         labels = data.classes_of(classes)
-        if given_weights is not None:
-            class_weights.give([learner], class_weights.of_classes(given_weights, source, labels))
+        class_weights.give([learner], class_weight, source, labels)
         learner = learner_options.covering(learner, coverage)
         began = time.perf_counter()
         try:

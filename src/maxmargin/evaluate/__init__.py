@@ -1,8 +1,8 @@
 """Evaluation of classifiers: progressive on streams, by certificates on given rows."""
 
-from maxmargin.evaluate.abstention import AbstentionDisplay
 from maxmargin.evaluate.certification import certify
 from maxmargin.evaluate.displays import (
+    AbstentionDisplay,
     MarginDisplay,
     PathDisplay,
     ProgressiveDisplay,

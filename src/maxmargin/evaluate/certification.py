@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -115,25 +115,23 @@ def certify(
         raise ValueError("soft_margin has a meaning with loss='hinge' or 'squared_hinge' only.")
     check_is_fitted(clf)
     clf, X = last_step(clf, X)
-    planes = _planes_of(clf)
-    has_intercept = bool(getattr(clf, "fit_intercept", True)) or bool(np.any(planes.intercept))
+    coef, intercept = _planes_of(clf)
+    has_intercept = bool(getattr(clf, "fit_intercept", True)) or bool(np.any(intercept))
     effort: Any = {"fit_intercept": has_intercept, "max_iter": max_iter, "verbose": verbose}
     X, _ = inputs.check_X(trainer_of(PUMMA(**effort)).options, X)
-    if X.shape[1] != planes.coef.shape[1]:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but the classifier has {planes.coef.shape[1]}."
-        )
+    if X.shape[1] != coef.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
     y = inputs.check_y(y, X.shape[0], multilabel=True)
     weights = np.ones(y.shape[0])
     if sample_weight is not None:
         X, y, weights, _ = counted(X, y, sample_weight)
     codes = inputs.class_codes(y, clf.classes_)
-    _check_one_vs_rest(clf, planes.coef.shape[0], y)
+    _check_one_vs_rest(clf, coef.shape[0], y)
     prover: PUMMA | MaxMargin
     targets = inputs.as_targets(codes, clf.classes_.size)
     if loss is None:
         prover = PUMMA(delta=tol, random_state=0, **effort)
-        margins = _margins(X, targets, planes)
+        margins = _margins(X, targets, coef, intercept)
         given = {}
     else:
         class_weight = getattr(clf, "class_weight", None)
@@ -142,6 +140,7 @@ def certify(
             weights = weights * factors[codes]
         penalty = _penalty(clf, soft_margin)
         prover = MaxMargin(loss=loss, soft_margin=penalty, tol=tol, **effort)
+        planes = np.ascontiguousarray(np.column_stack([coef, intercept]))
         margins = _objectives(X, targets, planes, weights, penalty, loss)
         given = {"sample_weight": weights}
     with warnings.catch_warnings():
@@ -180,20 +179,14 @@ def last_step_of_copy(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, An
     return last_step_of_copy(estimator[-1], X, y)
 
 
-class Planes(NamedTuple):
-    """Hyperplanes: weights of shape (problems, features), and intercepts."""
-
-    coef: np.ndarray
-    intercept: np.ndarray
-
-
-def _planes_of(clf: BaseEstimator) -> Planes:
+def _planes_of(clf: BaseEstimator) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of shape (problems, features), and intercepts."""
     if not hasattr(clf, "coef_"):
         raise TypeError(f"certify needs a linear classifier with coef_, got {type(clf).__name__}.")
     coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
     coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])
-    return Planes(coef, intercept)
+    return coef, np.ascontiguousarray(intercept)
 
 
 def _check_one_vs_rest(clf: BaseEstimator, vectors: int, y: np.ndarray) -> None:
@@ -215,31 +208,29 @@ def _check_one_vs_rest(clf: BaseEstimator, vectors: int, y: np.ndarray) -> None:
         )
 
 
-def _margins(X: Any, targets: Any, planes: Planes) -> np.ndarray:
+def _margins(X: Any, targets: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
     """Lower bounds on the geometric margins of hyperplanes."""
-    intercept = np.ascontiguousarray(planes.intercept)
-    weights = np.ascontiguousarray(np.column_stack([planes.coef, np.zeros(intercept.size)]))
+    weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(intercept.size)]))
     lowest, rounding = np.empty(intercept.size), rounding_of_products(weights)
     lowest_outputs(as_rows(X, NO_TAIL), targets, weights, intercept, rounding, lowest)
     return geometric_margins(lowest, weights, X.shape[1])
 
 
 def _objectives(
-    X: Any, targets: Any, planes: Planes, sample_weight: np.ndarray, penalty: float, loss: str
+    X: Any, targets: Any, planes: np.ndarray, sample_weight: np.ndarray, penalty: float, loss: str
 ) -> np.ndarray:
     """The objectives of hyperplanes, as the margins that certificates state for them."""
-    weights = np.ascontiguousarray(np.column_stack(planes))
     rows, count = as_rows(X, Tail(1.0, 0.0)), sample_weight.size
     numbers = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
     squares = np.empty(count)
     newton_passes.squares(rows, numbers, squares)
-    radius, margins = float(np.sqrt(squares.max())), np.empty(weights.shape[0])
+    radius, margins = float(np.sqrt(squares.max())), np.empty(planes.shape[0])
     out, only = np.empty((1, count)), np.zeros(1, np.int64)
-    for c, w in enumerate(planes.coef):
+    for c, w in enumerate(planes[:, :-1]):
         chosen = newton_passes.Chosen(numbers, rows, targets, sample_weight, c)
-        newton_passes.signed_outputs(chosen, only, weights[c : c + 1], out)
+        newton_passes.signed_outputs(chosen, only, planes[c : c + 1], out)
         lacking = np.maximum(1.0 - out[0], 0.0)
-        extent = float(np.linalg.norm(weights[c])) * radius + 1.0
+        extent = float(np.linalg.norm(planes[c])) * radius + 1.0
         given: Any = {
             "square": float(w @ w),
             "losses": float(sample_weight @ (lacking if loss == "hinge" else lacking**2)),

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._extras import plotting
+from maxmargin.algorithms.conformalclassifier import ConformalClassifier
 from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.certificates.directed_rounding import text_down, text_up
 from maxmargin.evaluate.certification import last_step, last_step_of_copy
@@ -33,9 +34,18 @@ PANELS_PER_ROW = 3
 LONGEST_NAME = 40
 # Bounds are drawn up to this multiple of the best margin, far above what is shown.
 FAR = 1e6
+COVERAGES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 
 
-class ProgressiveDisplay:
+class Display:
+    """What all displays have once they are drawn."""
+
+    ax_: Any
+    figure_: Figure
+    lines_: list[Any]
+
+
+class ProgressiveDisplay(Display):
     """Mistakes of learners along a stream, and the accuracy in a window that slides along.
 
     Make it with `from_estimator`, or with `from_results` from what `progressive` returns.
@@ -62,9 +72,6 @@ class ProgressiveDisplay:
     >>> [result.name for result in display.results]
     ['Perceptron', 'NORMA']
     """
-
-    ax_: Any
-    figure_: Figure
 
     def __init__(self, results: Sequence[Progress], *, names: Sequence[str] | None = None) -> None:
         self.results = list(results)
@@ -134,7 +141,7 @@ class ProgressiveDisplay:
         window : int, default=1000
             Rows that the accuracy is about.
         """
-        pair = _pair(ax, (8, 6))
+        pair = _axes(ax, 2, (8, 6))
         for result, name in zip(self.results, self.names, strict=True):
             if pair.size == 2:
                 result.plot(pair, window=window, label=name)
@@ -146,7 +153,7 @@ class ProgressiveDisplay:
         return self
 
 
-class MarginDisplay:
+class MarginDisplay(Display):
     """Margin reached, and what no hyperplane can exceed, against the updates of a fit.
 
     Make it with `from_estimator`. Between the two lines is what is not known yet: where they meet,
@@ -180,10 +187,6 @@ class MarginDisplay:
     >>> last.margin >= 0.9 * last.bound
     True
     """
-
-    ax_: Any
-    figure_: Figure
-    lines_: list[Any]
 
     def __init__(self, moments: Sequence[Moment], *, name: str, rows: Any = None) -> None:
         self.moments, self.name = list(moments), name
@@ -243,15 +246,8 @@ class MarginDisplay:
         return cls(list(replay(slow, X, y)), name=name or kind).plot(ax)
 
     def plot(self, ax: Any = None) -> MarginDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Where to draw; new ones by default.
-        """
-        if ax is None:
-            _, ax = _pyplot().subplots(figsize=(7, 4.2), layout="constrained")
+        """Draw, on new axes by default."""
+        (ax,) = _axes(ax, 1, (7, 4.2))
         alone = not ax.lines
         top = np.inf if alone else ax.get_ylim()[1]
         bottom = 0.0 if alone else ax.get_ylim()[0]
@@ -294,7 +290,7 @@ class MarginDisplay:
         return self
 
 
-class WeightsDisplay:
+class WeightsDisplay(Display):
     """The largest weights of a linear classifier, with the names of their features.
 
     Make it with `from_estimator`.
@@ -323,9 +319,6 @@ class WeightsDisplay:
     >>> [text.get_text() for text in display.ax_.get_yticklabels()][-1]
     'hello'
     """
-
-    ax_: Any
-    figure_: Figure
 
     def __init__(self, weights: np.ndarray, *, names: Any, classes: Any) -> None:
         self.weights = np.atleast_2d(weights)
@@ -411,7 +404,8 @@ class WeightsDisplay:
             across = min(count, PANELS_PER_ROW)
             down = -(-count // across)
             size = (max(6.0, 4.2 * across), down * (1.2 + 0.24 * bars))
-            _, grid = _pyplot().subplots(
+            pyplot = plotting("matplotlib.pyplot")
+            _, grid = pyplot.subplots(
                 down, across, figsize=size, layout="constrained", squeeze=False
             )
             for unused in grid.ravel()[count:]:
@@ -437,7 +431,7 @@ class WeightsDisplay:
         axes.set_axisbelow(True)
 
 
-class PathDisplay:
+class PathDisplay(Display):
     """Leave-one-out error and loss against lambda, the `soft_margin` of `MaxMargin`.
 
     Make it with `from_estimator`, or with `from_path` from what `MaxMargin.path` returns. A dotted
@@ -463,10 +457,6 @@ class PathDisplay:
     >>> display.path.soft_margin
     1.0
     """
-
-    ax_: Any
-    figure_: Figure
-    lines_: list[Any]
 
     def __init__(self, path: RegularizationPath) -> None:
         self.path = path
@@ -512,7 +502,7 @@ class PathDisplay:
         ax : matplotlib axes, or a pair of them, default=None
             A pair (the default) has errors above and losses below; one has the errors alone.
         """
-        pair, path = _pair(ax, (7, 5.5)), self.path
+        pair, path = _axes(ax, 2, (7, 5.5)), self.path
         how = "leave-one-out" if path.method == "leave-one-out" else "cross-validated"
         shown = [(100.0 * path.loo_error, f"{how} error, %"), (path.loo_loss, f"{how} loss")]
         self.lines_ = []
@@ -526,6 +516,104 @@ class PathDisplay:
         )
         pair[-1].set_xlabel("soft_margin (lambda)")
         self.ax_, self.figure_ = (pair if pair.size == 2 else pair[0]), pair[0].figure
+        return self
+
+
+class AbstentionDisplay(Display):
+    """The accuracy on the rows that a learner answers, and the share of these rows.
+
+    A row is answered if its prediction set has exactly one class. A higher coverage means larger
+    sets, so fewer answers, which are right more often.
+
+    Make it with `from_estimator`, or from results of `progressive` with several coverages.
+
+    Parameters
+    ----------
+    coverages : array of shape (n_points,)
+    answered : array of shape (n_points,)
+        The shares of rows that were answered.
+    accuracies : array of shape (n_points,)
+        The shares of answered rows whose class was right.
+    accuracy : float
+        Of all rows.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import PassiveAggressive
+    >>> from maxmargin.evaluate import AbstentionDisplay
+    >>> random = np.random.default_rng(0)
+    >>> X = random.normal(size=(3000, 2))
+    >>> y = X[:, 0] + random.logistic(size=3000) > 0.0
+    >>> clf = PassiveAggressive(C=0.01)
+    >>> display = AbstentionDisplay.from_estimator(clf, X, y, coverages=[0.8, 0.95])
+    >>> bool(display.answered[0] > display.answered[1])
+    True
+    >>> bool(display.accuracies[0] < display.accuracies[1])
+    True
+    """
+
+    def __init__(
+        self,
+        coverages: Sequence[float],
+        answered: Sequence[float],
+        accuracies: Sequence[float],
+        accuracy: float,
+    ) -> None:
+        self.coverages, self.answered = np.asarray(coverages), np.asarray(answered)
+        self.accuracies, self.accuracy = np.asarray(accuracies), float(accuracy)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: StreamLearner,
+        X: Any,
+        y: Any = None,
+        *,
+        coverages: Sequence[float] = COVERAGES,
+        ax: Any = None,
+        **options: Any,
+    ) -> AbstentionDisplay:
+        """Let copies of an online learner predict each row before they learn from it.
+
+        Parameters
+        ----------
+        estimator : online learner
+            Copies go on from what it knows, one for each coverage.
+        X, y : the stream, as `progressive` takes it
+            It is read once.
+        coverages : list of float
+        ax : matplotlib axes, default=None
+        **options
+            As `progressive` takes them.
+        """
+        learners = [ConformalClassifier(estimator, coverage=each) for each in coverages]
+        return cls.from_results(progressive(learners, X, y, **options), coverages, ax=ax)
+
+    @classmethod
+    def from_results(
+        cls, results: Sequence[Progress], coverages: Sequence[float], *, ax: Any = None
+    ) -> AbstentionDisplay:
+        """Draw the results of `progressive` for `ConformalClassifier` of these coverages."""
+        answered = [each.answered for each in results]
+        accuracies = [each.answered_accuracy for each in results]
+        return cls(coverages, answered, accuracies, results[0].accuracy).plot(ax)
+
+    def plot(self, ax: Any = None) -> AbstentionDisplay:
+        """Draw, on new axes by default."""
+        (ax,) = _axes(ax, 1, (6, 4))
+        ax.plot(self.answered, self.accuracies, marker="o")
+        for coverage, x, y in zip(self.coverages, self.answered, self.accuracies, strict=True):
+            ax.annotate(f"{coverage:g}", (x, y), textcoords="offset points", xytext=(4, 4))
+        ax.axhline(self.accuracy, color="gray", linestyle=":", label="all rows answered")
+        ax.set(xlabel="share of rows answered", ylabel="accuracy on these")
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
@@ -543,16 +631,16 @@ def _feature_names(estimator: BaseEstimator, clf: BaseEstimator, width: int) -> 
     return [by_place.get(k, f"x{k}") for k in range(width)]
 
 
-def _pyplot() -> Any:
-    """Where new figures are made, so that notebooks show them."""
-    return plotting("matplotlib.pyplot")
+def _axes(ax: Any, count: int, size: tuple[float, float]) -> np.ndarray:
+    """The given axes, at most ``count``, or so many new ones, one above the other.
 
-
-def _pair(ax: Any, size: tuple[float, float]) -> np.ndarray:
-    """One or two axes: those given, or a new pair, one above the other."""
+    New figures are made by pyplot, so that notebooks show them.
+    """
     if ax is None:
-        _, ax = _pyplot().subplots(2, 1, sharex=True, figsize=size, layout="constrained")
-    pair = np.ravel(ax)
-    if pair.size not in (1, 2):
-        raise ValueError(f"ax must be axes or a pair of them, got {pair.size}.")
-    return pair
+        pyplot = plotting("matplotlib.pyplot")
+        _, ax = pyplot.subplots(count, 1, sharex=True, figsize=size, layout="constrained")
+    found = np.ravel(ax)
+    if not 1 <= found.size <= count:
+        wanted = "axes or a pair of them" if count == 2 else "axes"
+        raise ValueError(f"ax must be {wanted}, got {found.size}.")
+    return found

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
@@ -124,7 +125,7 @@ class RiverClassifier(base.MiniBatchClassifier):
         if len(labels) == 2:
             chance = 0.5 + 0.5 * math.tanh(0.5 * score)
             return {labels[0]: 1.0 - chance, labels[1]: chance}
-        return dict(zip(labels, _softmax(np.reshape(score, (1, -1)))[0].tolist(), strict=True))
+        return dict(zip(labels, softmax(np.ravel(score)).tolist(), strict=True))
 
     def predict_set_one(self, x: Mapping[Any, Any]) -> set[Any]:
         """The set of a row, by a `ConformalClassifier`; before the first row all classes."""
@@ -214,11 +215,6 @@ def _even(classes: Sequence[Any] | None) -> dict[Any, float]:
     """What is known of a row before anything was learned."""
     labels = np.unique([] if classes is None else classes).tolist()
     return {label: 1.0 / len(labels) for label in labels}
-
-
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _numbers(frame: Any) -> np.ndarray | None:
