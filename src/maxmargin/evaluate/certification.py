@@ -92,7 +92,7 @@ def certify(
     >>> from maxmargin import MaxMargin, certify
     >>> X, y = [[0.0, 0.0], [0.0, 1.0], [4.0, 0.0]], [0, 0, 1]
     >>> print(certify(SVC(kernel="linear", C=1e6).fit(X, y), X, y))
-    margin 1.99986, certified to be at least 99.99 % of the best possible (at most 2)
+    margin 1.99986, certified to be at least 99.99 % of the best possible (at most 2.00001)
 
     A pipeline, in the space after the scaler:
 
@@ -100,7 +100,7 @@ def certify(
     >>> from sklearn.preprocessing import MaxAbsScaler
     >>> pipeline = make_pipeline(MaxAbsScaler(), MaxMargin(soft_margin=0.0))
     >>> print(certify(pipeline.fit(X, y), X, y))
-    margin 0.499995, certified to be at least 100.00 % of the best possible (at most 0.5)
+    margin 0.499995, certified to be at least 99.99 % of the best possible (at most 0.500001)
 
     The objective of a support vector machine, on inseparable rows:
 
