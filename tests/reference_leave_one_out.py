@@ -77,9 +77,9 @@ def left_out(X, codes, s, penalty, intercept=True):
 
 def left_out_of(problems):
     oracle = problems.data.oracle(problems.task, slice(0, problems.number))
-    curvature, stage = approach(oracle, problems.task)
-    finish(oracle, curvature, stage, silent)
-    return oracle.left_out(stage, curvature, np.arange(oracle.everything.size))[0]
+    start = approach(oracle, problems.task)
+    finish(oracle, *start, silent)
+    return oracle.left_out(*start, np.arange(oracle.everything.size))[0]
 
 
 def features_of(K):

@@ -419,7 +419,7 @@ class KernelOracle:
         return self.everything.size <= self.products.most_factorised
 
     def left_out(
-        self, stage: Stage, curvature: KernelSystems, places: np.ndarray
+        self, curvature: KernelSystems, stage: Stage, places: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `linear_oracle.LinearOracle.left_out`, on the host."""
         rows, weights = self.everything[places], self.data.sample_weight

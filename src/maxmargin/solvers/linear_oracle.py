@@ -538,7 +538,7 @@ class LinearOracle:
 
     # ------------------------------------------------------------------------------- leave-one-out
     def left_out(
-        self, stage: Stage, curvature: Any, places: np.ndarray
+        self, curvature: Any, stage: Stage, places: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """``y f(x)`` of rows at these places by weights that are found without them.
 

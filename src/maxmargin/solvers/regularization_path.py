@@ -8,7 +8,6 @@ kernel) and many rows, fits without each of some folds of the rows give them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from maxmargin.models.blas_threads import one_thread
 from maxmargin.solvers.hessian import BLOCK
 from maxmargin.solvers.kernel_oracle import KernelRows
 from maxmargin.solvers.linear_oracle import LinearRows
-from maxmargin.solvers.newton import Advance, Solution, Task, approach, finish, newton
+from maxmargin.solvers.newton import Advance, Task, approach, finish, newton
 
 # How many lambdas, so many of them to a factor of 10.
 LAMBDAS, PER_DECADE = 13, 2
@@ -167,20 +166,25 @@ def follow_path(
     weights: np.ndarray | None = None
     with one_thread() if problems.data.is_small else nullcontext():
         for part in parts:
-            waited, lowest = 0, np.inf
-            for k, place in _along(problems, part, lambdas, advance):
-                found = place.found
+            waited, lowest, oracle, start = 0, np.inf, None, None
+            for k in np.argsort(lambdas)[::-1].tolist():
+                here = problems.with_penalty(lambdas[k])
+                if oracle is not None and start is not None and oracle.has_factors:
+                    curvature, stage = start
+                    start = curvature, stage._replace(task=here.task, penalty=here.task.penalty)
+                else:  # by conjugate gradients, dual ascent from the beginning is faster
+                    oracle = problems.data.oracle(here.task, part)
+                    start = approach(oracle, here.task)
+                found = finish(oracle, *start, advance)
                 margins[k, part], bounds[k, part] = found.margins, found.bounds
                 if keep_weights:
                     if weights is None:
                         weights = np.zeros((lambdas.size, count, found.weights.shape[1]))
                     weights[k, part] = found.weights
                 if method == BY_FACTORS:
-                    tally.add_sample(k, part, place)
-                else:
-                    here = problems.with_penalty(lambdas[k])
-                    for fold in tally.folds:
-                        tally.add_fold(k, part, fold, _by_others(here, part, fold, advance))
+                    tally.add_sample(k, part, oracle, start)
+                for fold in tally.folds:
+                    tally.add_fold(k, part, fold, _by_others(here, part, fold, advance))
                 waited = 0 if tally.loss[k] < lowest else waited + 1
                 lowest = min(lowest, tally.loss[k])
                 if len(parts) == 1 and waited == patience:
@@ -210,12 +214,10 @@ def outputs_left_out(problems: Posed, weights: np.ndarray, advance: Advance) -> 
     with one_thread() if problems.data.is_small else nullcontext():
         for part in problems.parts:
             if method == BY_FACTORS:
-                oracle = problems.data.oracle(problems.task, part)
+                oracle: Any = problems.data.oracle(problems.task, part)
                 start = approach(oracle, problems.task, weights[part])
                 finish(oracle, *start, advance)
-                curvature, stage = start
-                left_out: Any = oracle.left_out
-                margins[part], _ = left_out(stage, curvature, places)
+                margins[part], _ = oracle.left_out(*start, places)
             else:
                 found = [_by_others(problems, part, fold, advance) for fold in folds]
                 margins[part] = np.concatenate(found, axis=1)
@@ -227,15 +229,6 @@ def chosen_places(rows: int, most: int) -> np.ndarray:
     if rows <= most:
         return np.arange(rows)
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
-
-
-class _Place(NamedTuple):
-    """Where the path is: the solution, and what `left_out` of its oracle needs."""
-
-    found: Solution
-    oracle: Any
-    curvature: Any
-    stage: Any
 
 
 class _Tally:
@@ -266,13 +259,13 @@ class _Tally:
         size = self.places.size * problems.one_class
         self.own, self.other = np.full((2, lambdas, size), -np.inf)
 
-    def add_sample(self, k: int, part: slice, place: _Place) -> None:
-        """By the k-th lambda, for some problems."""
-        margins, losses = place.oracle.left_out(place.stage, place.curvature, self.places)
+    def add_sample(self, k: int, part: slice, oracle: Any, start: Any) -> None:
+        """By the k-th lambda, for some problems, with the curvature and stage of their steps."""
+        margins, losses = oracle.left_out(*start, self.places)
         of_all, of_some = losses.sum(axis=0)
         self.loss[k] += (of_all - of_some * self.total / self.left_out) / self.total
         if not self.problems.one_class:
-            wrong = self.weight * place.oracle.mistakes()
+            wrong = self.weight * oracle.mistakes()
             self.wrong[k] += wrong.sum() / self.total - wrong[self.places].sum() / self.left_out
         self.add_fold(k, part, self.places, margins)
 
@@ -295,27 +288,6 @@ class _Tally:
         if not self.problems.one_class:
             return self.wrong / self.problems.number
         return (self.own <= self.other) @ self.weight[self.places] / self.left_out
-
-
-def _along(
-    problems: Posed, part: slice, lambdas: np.ndarray, advance: Advance
-) -> Iterator[tuple[int, _Place]]:
-    """Solutions for all lambdas with their numbers, from the largest on.
-
-    Each starts from the one before, but where steps are found by conjugate gradients: there dual
-    ascent from the beginning is faster.
-    """
-    oracle: Any = None
-    curvature: Any = None
-    stage: Any = None
-    for k in np.argsort(lambdas)[::-1]:
-        task = problems.with_penalty(lambdas[k]).task
-        if oracle is not None and oracle.has_factors:
-            stage = stage._replace(task=task, penalty=task.penalty)
-        else:
-            oracle = problems.data.oracle(task, part)
-            curvature, stage = approach(oracle, task)
-        yield int(k), _Place(finish(oracle, curvature, stage, advance), oracle, curvature, stage)
 
 
 def _folds(problems: Posed, enough: int) -> list[np.ndarray]:
