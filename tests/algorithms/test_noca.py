@@ -1,5 +1,4 @@
 import pickle
-import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -8,16 +7,13 @@ import numpy as np
 import pytest
 import reference_budget as reference
 from algorithms.agreement import magnitudes
-from common.estimators import is_about, is_about_storage
-from common.test_docstrings import sections
-from extent import EVERYTHING, everything_or
+from extent import EVERYTHING
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from problems import chunk_sizes, three_classes
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import NOCA
 from maxmargin.algorithms import noca
@@ -368,83 +364,11 @@ def test_any_chunking_is_one_pass(form, sizes, most, seed):
     assert_same(learner, expected)
 
 
-def test_passes_go_on_where_the_last_one_ended():
-    X, y, _ = three()
-    twice = NOCA(max_iter=2, shuffle=False).fit(X, y)
-    assert twice.n_iter_ == 2
-    assert_same(NOCA(shuffle=False).fit(X, y).partial_fit(X, y), twice)
-
-
-def test_fit_starts_anew():
-    X, y, _ = three()
-    learner = NOCA(shuffle=False).fit(-3 * X[:, :2], y > 0)
-    assert_same(learner.fit(X, y), NOCA(shuffle=False).fit(X, y))
-
-
-def test_random_state_gives_the_order():
-    X, y, _ = three()
-    one, same, other = (NOCA(random_state=seed, max_iter=3).fit(X, y) for seed in (1, 1, 2))
-    assert_same(one, same)
-    assert not np.array_equal(one.means_, other.means_)
-
-
 def test_interruptions_change_nothing(monkeypatch):
     X, y, _ = three()
     expected = NOCA(shuffle=False).fit(X, y)
     monkeypatch.setattr(noca, "VALUES_PER_CALL", 7 * X.shape[1] * 100)
     assert_same(NOCA(shuffle=False, verbose=1).fit(X, y), expected)
-
-
-# --------------------------------------------------------------------------------- forms of input
-def layouts():
-    X = three().X.astype(np.float32)  # values that both precisions have
-    wide = np.zeros((2 * X.shape[0], 2 * X.shape[1]))
-    wide[::2, ::2] = X
-    frozen = X.astype(float)
-    frozen.flags.writeable = False
-    frozen_csr = sparse.csr_matrix(frozen)
-    for array in (frozen_csr.data, frozen_csr.indices, frozen_csr.indptr):
-        array.flags.writeable = False
-    long = sparse.csr_matrix(frozen)
-    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
-    return {
-        "float32": X,
-        "float32 CSR": sparse.csr_matrix(X),
-        "Fortran": np.asfortranarray(frozen),
-        "every other": wide[::2, ::2],
-        "read-only": frozen,
-        "read-only CSR": frozen_csr,
-        "64-bit CSR": long,
-        "CSC": sparse.csc_matrix(frozen),
-        "CSR array": sparse.csr_array(frozen),
-        "list": frozen.tolist(),
-    }
-
-
-@pytest.mark.parametrize("layout", everything_or(["float32", "CSC", "list"], list(layouts())))
-def test_layout_makes_no_difference(layout):
-    X, y, _ = three()
-    X, given = X.astype(np.float32).astype(float), layouts()[layout]
-    expected = NOCA(shuffle=False).fit(X, y)
-    learner = NOCA(shuffle=False).fit(given, y)
-    assert_same(learner, expected)
-    assert_same(NOCA().partial_fit(given, y, classes=range(3)), expected)
-    np.testing.assert_array_equal(learner.predict_proba(given), expected.predict_proba(X))
-
-
-def repeated(X):
-    """A CSR matrix with each value in two halves, columns in reverse order."""
-    n, d = X.shape
-    values, columns = np.repeat(X[:, ::-1] / 2, 2, axis=1), np.repeat(np.arange(d)[::-1], 2)
-    parts = (values.ravel(), np.tile(columns, n), 2 * d * np.arange(n + 1))
-    return sparse.csr_matrix(parts, shape=X.shape)
-
-
-def test_repeated_entries_add_up():
-    X, y, _ = three()
-    expected = NOCA(shuffle=False).fit(X, y)
-    assert_same(NOCA(shuffle=False).fit(repeated(X), y), expected)
-    np.testing.assert_array_equal(expected.predict_proba(repeated(X)), expected.predict_proba(X))
 
 
 # ------------------------------------------------------------------------------------- predicting
@@ -557,18 +481,6 @@ def test_memory_does_not_grow(form):
     assert sizes_of(learner).sum() == 3000
 
 
-def test_pickles_and_clones():
-    X, y, _ = three()
-    learner = NOCA(epsilon=0.7, max_components=9, random_state=3).fit(X, y)
-    copy = pickle.loads(pickle.dumps(learner))
-    assert_same(copy, learner)
-    assert_same(copy.partial_fit(X, y), learner.partial_fit(X, y))
-    fresh = clone(learner)
-    assert fresh.get_params() == learner.get_params()
-    assert not hasattr(fresh, "classes_")
-    assert_same(fresh.fit(X, y), clone(learner).fit(X, y))
-
-
 def test_parameters_can_change_on_a_stream():
     """The margin of the start does not matter any more, the others do from now on."""
     X, y, classes = three()
@@ -586,151 +498,9 @@ def test_parameters_can_change_on_a_stream():
 GOOD = three(rows=12, features=4)
 
 
-def with_value(value):
-    bad = GOOD.X.copy()
-    bad[3, 1] = value
-    return bad
-
-
-def corrupt(column):
-    bad = sparse.csr_matrix(GOOD.X)
-    bad.indices[3 * 4 + 1] = column
-    return bad
-
-
 @pytest.fixture
 def fitted():
     return NOCA(max_components=8, random_state=0).fit(GOOD.X, GOOD.y)
-
-
-def assert_refused(learner, message, learn) -> None:
-    """An error that says so, for a new and for a fitted learner, and nothing else happens."""
-    new = clone(learner)
-    with pytest.raises((ValueError, TypeError), match=message):
-        learn(new)
-    assert sorted(vars(new).keys() - {"_access"}) == sorted(new.get_params())
-    before = pickle.loads(pickle.dumps(learner))
-    with pytest.raises((ValueError, TypeError), match=message):
-        learn(learner)
-    assert_same(learner, before)
-    assert learner.n_features_in_ == 4
-    assert learner.classes_.tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (with_value(np.nan), r"contains NaN \(row 3, column 1\)"),
-        (with_value(np.inf), r"contains infinity \(row 3, column 1\)"),
-        (with_value(-np.inf), r"contains infinity \(row 3, column 1\)"),
-        (sparse.csr_matrix(with_value(np.nan)), r"contains NaN \(row 3, column 1\)"),
-        (with_value(1e200), r"too large to compute with \(row 3"),
-        (corrupt(99), r"not a valid CSR matrix: row 3 .* outside 0\.\.3"),
-        (corrupt(-1), r"not a valid CSR matrix: row 3 .* outside 0\.\.3"),
-        (GOOD.X[:, 0], "Expected 2D array"),
-        (GOOD.X * 1j, "Complex data not supported"),
-        (np.full((12, 4), "a"), "could not convert string to float"),
-    ],
-)
-def test_bad_rows(fitted, bad, message):
-    assert_refused(fitted, message, lambda learner: learner.fit(bad, GOOD.y))
-    assert_refused(
-        fitted, message, lambda learner: learner.partial_fit(bad, GOOD.y, classes=range(3))
-    )
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (GOOD.y[:-1], r"inconsistent numbers of samples: \[12, 11\]"),
-        (None, "y"),
-        (np.linspace(0.1, 0.9, 12), r"Unknown label type|not among the classes.*0\.1"),
-        (np.where(np.arange(12) == 5, np.nan, GOOD.y), r"NaN|nan.*\(row 5\)"),
-        (np.where(np.arange(12) == 5, np.inf, GOOD.y), r"infinity|inf.*\(row 5\)"),
-        (np.column_stack([GOOD.y, GOOD.y]), "y should be a 1d array"),
-    ],
-)
-def test_bad_labels(fitted, bad, message):
-    assert_refused(fitted, message, lambda learner: learner.fit(GOOD.X, bad))
-    assert_refused(
-        fitted, message, lambda learner: learner.partial_fit(GOOD.X, bad, classes=range(3))
-    )
-
-
-def test_classes(fitted):
-    ones = np.ones(12, dtype=int)
-    assert_refused(fitted, "only one class, 1;", lambda learner: learner.fit(GOOD.X, ones))
-    with pytest.raises(ValueError, match=r"at least two labels, got \[1\]"):
-        NOCA().partial_fit(GOOD.X, ones, classes=[1])
-    with pytest.raises(ValueError, match="classes must be passed on the first call"):
-        NOCA().partial_fit(GOOD.X, GOOD.y)
-    assert_refused(
-        fitted,
-        r"not among the classes \[0, 1, 2\]: 7 \(row 0\)",
-        lambda learner: learner.partial_fit(GOOD.X, 7 * ones, classes=range(3)),
-    )
-    before = pickle.loads(pickle.dumps(fitted))
-    with pytest.raises(ValueError, match=r"classes=\[0, 1\] is not the same"):
-        fitted.partial_fit(GOOD.X, GOOD.y, classes=[0, 1])
-    assert_same(fitted, before)
-
-
-@every_form
-def test_another_number_of_columns(fitted, form):
-    before, narrow = pickle.loads(pickle.dumps(fitted)), form(GOOD.X[:, :3])
-    message = "X has 3 features, but NOCA is expecting 4 features as input"
-    for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
-        with pytest.raises(ValueError, match=message):
-            method(narrow)
-    with pytest.raises(ValueError, match=message):
-        fitted.partial_fit(narrow, GOOD.y)
-    assert_same(fitted, before)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (with_value(np.nan), "contains NaN"),
-        (sparse.csr_matrix(with_value(np.inf)), "contains infinity"),
-        (corrupt(99), "not a valid CSR matrix: row 3"),
-        (corrupt(-1), "not a valid CSR matrix: row 3"),
-    ],
-)
-def test_bad_rows_to_predict(fitted, bad, message):
-    before = pickle.loads(pickle.dumps(fitted))
-    for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
-        with pytest.raises(ValueError, match=message):
-            method(bad)
-    assert_same(fitted, before)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("rho", bad) for bad in (-0.1, 0.6, np.inf, np.nan, "a", None)),
-        *(("tau", bad) for bad in (0.0, 1.0, -1, np.nan, None)),
-        *(("epsilon", bad) for bad in (0.0, -1.0, np.inf, np.nan, 1e300, 1e-170, None)),
-        *(("width", bad) for bad in (0.0, -1.0, np.inf, np.nan, 1e300, 1e-170, "a")),
-        *(("floor", bad) for bad in (0.0, -1.0, np.inf, np.nan, 1e300, 1e-170, None)),
-        *(("weighting", bad) for bad in ("literal", None, 1)),
-        *(("output", bad) for bad in ("literal", None, 1)),
-        *(("max_components", bad) for bad in (0, -1, 2.5, None)),
-        *(("max_iter", bad) for bad in (0, 1.5, None)),
-        ("shuffle", "yes"),
-        ("random_state", "a"),
-        ("verbose", -1),
-    ],
-)
-def test_bad_parameters(fitted, name, value):
-    fitted.set_params(**{name: value})
-    message = f"The '{name}' parameter of NOCA must be "
-    before = pickle.loads(pickle.dumps(fitted))
-    for learn in (fitted.fit, fitted.partial_fit):
-        with pytest.raises(ValueError, match=message):
-            learn(GOOD.X, GOOD.y)
-    before.set_params(weighting="count")
-    fitted.set_params(weighting="count")
-    assert_same(fitted, before)
 
 
 def test_only_margins_of_probabilities_are_at_most_a_half():
@@ -763,42 +533,6 @@ def test_number_of_components_is_fixed_on_a_stream(fitted, most):
     assert_same(fitted, before)
     fitted.fit(GOOD.X, GOOD.y)  # which starts anew
     fitted.partial_fit(GOOD.X, GOOD.y)
-
-
-# ------------------------------------------------------------------------- scikit-learn, docstring
-every_check = parametrize_with_checks(
-    everything_or(
-        [NOCA(random_state=0)], [NOCA(random_state=0), NOCA(max_components=5, random_state=0)]
-    )
-).mark
-# A row that is there twice comes at two times, and a weight of 2 at one.
-CHECKS = [
-    (estimator, check)
-    for estimator, check in every_check.args[1]
-    if (EVERYTHING or not is_about_storage(check))
-    and not is_about(check, "check_sample_weight_equivalence")
-]
-
-
-@pytest.mark.unseeded  # some of the checks are
-@pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=every_check.kwargs["ids"])
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
-def test_parameters_and_their_defaults_are_described():
-    text = sections(NOCA)["Parameters"]
-    entries = dict(re.findall(r"^(\w+) : .*default=(\S+)\n    \w", text, re.MULTILINE))
-    assert {name: eval(default) for name, default in entries.items()} == NOCA().get_params()
-
-
-def test_attributes_are_described():
-    learner = NOCA(random_state=0).fit([[0.0], [1.0]], [0, 1])
-    fitted = {name for name in dir(learner) if re.fullmatch(r"[a-z]\w*[a-z]_", name)}
-    fitted = {name for name in fitted if hasattr(learner, name)}
-    heads = re.findall(r"^(\w[\w, ]*)(?: :.*)?$", sections(NOCA)["Attributes"], re.MULTILINE)
-    described = {name for head in heads for name in head.split(", ")}
-    assert fitted | {"feature_names_in_", "n_features_in_"} == described
 
 
 # ------------------------------------------------------------------------------------ the theorems

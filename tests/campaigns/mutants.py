@@ -87,8 +87,8 @@ MUTANTS = (
     ),
     Mutant(
         "passes: the fit takes one pass too many",
-        "if self.converged or self.stopped or self.n_iter >= self.plan.options.max_iter:",
-        "if self.converged or self.stopped or self.n_iter > self.plan.options.max_iter:",
+        "if self.converged or self.n_iter >= self.plan.options.max_iter:",
+        "if self.converged or self.n_iter > self.plan.options.max_iter:",
         ("tests/common/test_fitting.py",),
     ),
     Mutant(
@@ -334,7 +334,7 @@ MUTANTS = (
     ),
     Mutant(
         "newton: bounds forget the coordinates that rows have of their own",
-        "hidden=(self.hidden * float(own[1]), self.hidden * float(rest[1])),",
+        "hidden=(penalty * float(own[1]), penalty * float(rest[1])),",
         "hidden=(0.0, 0.0),",
         EXACT,
     ),

@@ -9,6 +9,7 @@ import maxmargin
 from maxmargin import (
     ALMA,
     AMIRA,
+    NOCA,
     NORMA,
     PUMMA,
     ROMMA,
@@ -22,7 +23,7 @@ from maxmargin.estimator import OnlineClassifier
 ALL_ESTIMATORS = [
     public
     for public in (getattr(maxmargin, name) for name in maxmargin.__all__)
-    if isinstance(public, type) and issubclass(public, OnlineClassifier)
+    if isinstance(public, type) and issubclass(public, OnlineClassifier | NOCA)
 ]
 # Those that learn from streams.
 ESTIMATORS = [each for each in ALL_ESTIMATORS if hasattr(each(), "partial_fit")]
@@ -55,14 +56,19 @@ every_hyperplane = over(HYPERPLANES)
 every_linear_hyperplane = over(
     [each for each in HYPERPLANES if getattr(each, "kernel", "linear") == "linear"]
 )
+# A set of components is larger than weights, see tests/algorithms/test_noca.py.
 every_linear_estimator = over(
-    [each for each in SHELLS if getattr(each, "kernel", "linear") == "linear"]
+    [each for each in SHELLS if getattr(each, "kernel", "linear") == "linear" and each is not NOCA]
 )
 # Others keep each row that a stream brings, also if it was there before.
 KEEPING_ALL = [KINDS[name] for name in ("kernel", "kernel in pairs", "kernel joint")]
 BOUNDED = [each for each in SHELLS if each not in KEEPING_ALL]
 every_bounded_estimator = over(BOUNDED)
-every_settling_estimator = over([each for each in SHELLS if each.settles])
+every_warm_estimator = over([each for each in SHELLS if "warm_start" in each().get_params()])
+every_bounded_warm_estimator = over(
+    [each for each in BOUNDED if "warm_start" in each().get_params()]
+)
+every_settling_estimator = over([each for each in SHELLS if getattr(each, "settles", False)])
 # How rows are stored is not the learner's business, and each way is compiled anew: one learner of
 # weights, one of coefficients and one on a budget stand for all.
 STORING = [KINDS[name] for name in ("linear", "kernel", "budget, the oldest goes")]
@@ -71,7 +77,9 @@ every_public_estimator = over(ESTIMATORS)
 
 
 def weights_of(learner) -> np.ndarray:
-    """Of the features, of the rows that are kept, or of the experts of a vote."""
+    """Of the features, of the rows that are kept, or of the experts of a vote; or clusters."""
+    if isinstance(learner, NOCA):
+        return np.append(learner.means_, learner.variances_)
     if not learner.facts.certificate:
         return learner.weights_
     return learner.coef_ if getattr(learner, "kernel", "linear") == "linear" else learner.dual_coef_
@@ -85,8 +93,8 @@ def memory(learner) -> dict:
         "classes": learner.classes_.tolist(),
         "features": learner.n_features_in_,
         "passes": learner.n_iter_,
-        "converged": learner.converged_,
-        "updates": learner.n_updates_,
+        "converged": getattr(learner, "converged_", None),
+        "updates": getattr(learner, "n_updates_", None),
         "mistakes": learner.n_mistakes_,
         "certificate": str(getattr(learner, "certificate_", None)),
     }
@@ -104,7 +112,8 @@ def assert_same_model(first, second, rtol: float = 0.0) -> None:
         pairs.append((first.intercept_, second.intercept_))
     for mine, other in pairs:
         np.testing.assert_allclose(mine, other, rtol=rtol, atol=rtol * np.abs(other).max())
-    assert first.n_updates_ == second.n_updates_
+    for name in ("n_updates_", "rho_"):
+        assert getattr(first, name, None) == getattr(second, name, None)
     assert first.n_mistakes_ == second.n_mistakes_
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from common.estimators import every_estimator, memory, weights_of
+from common.estimators import every_estimator, every_warm_estimator, memory, weights_of
 from problems import separable, sparse_separable
 from scipy import sparse
 from sklearn.base import clone
@@ -173,7 +173,7 @@ def test_another_number_of_columns(fitted, convert):
     assert memory(fitted) == before
 
 
-@every_estimator
+@every_warm_estimator
 def test_warm_start_with_other_data(fitted):
     fitted.set_params(warm_start=True)
     before = memory(fitted)
@@ -186,10 +186,12 @@ def test_warm_start_with_other_data(fitted):
 
 
 @every_estimator
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_bad_rows_in_predict(fitted, bad):
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
-        fitted.predict(with_value(bad))
+@pytest.mark.parametrize("case", ["NaN", "sparse infinity", "column beyond the last"])
+def test_bad_rows_in_predict(fitted, case):
+    bad, message = ROWS[case]
+    for method in (fitted.predict, fitted.decision_function):
+        with pytest.raises(ValueError, match=message.removesuffix(r" \(row 3, column 1\)")):
+            method(bad)
 
 
 @every_estimator

@@ -17,7 +17,7 @@ from extent import everything_or
 from problems import overlapping, sparse_separable, three_classes
 from scipy import sparse
 
-from maxmargin import ROMMA, Forgetron, Perceptron
+from maxmargin import NOCA, ROMMA, Forgetron, Perceptron
 
 # Values that float32 can hold.
 X, y = three_classes(n=40, d=11)
@@ -64,7 +64,7 @@ def test_memory_maps(Estimator, tmp_path):
     assert_same_model(fitted(Estimator, from_file(X, tmp_path)), fitted(Estimator, X))
 
 
-@pytest.mark.parametrize("Estimator", everything_or([ROMMA, Forgetron], BOUNDED))
+@pytest.mark.parametrize("Estimator", everything_or([NOCA, ROMMA, Forgetron], BOUNDED))
 def test_float32(Estimator):
     assert_same_model(fitted(Estimator, X.astype(np.float32)), fitted(Estimator, X))
 
