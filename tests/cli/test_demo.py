@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import sys
 
 import pytest
@@ -75,17 +74,6 @@ def test_unwritable_page_is_noticed_before_the_work(command, no_demo, tmp_path, 
     assert errors.count("\n") == 1
 
 
-def test_trouble_in_the_end_is_one_line(command, monkeypatch, tmp_path):
-    def full(out):
-        raise OSError(28, "No space left on device", str(out))
-
-    monkeypatch.setattr(maxmargin_papers.demo, "run", full)
-    code, _, errors = command("demo", "--out", tmp_path / "page.html")
-    assert code == 1
-    assert "No space left on device" in errors
-    assert errors.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     ("module", "extra"), [("matplotlib", "plots"), ("jinja2", "plots"), ("rich", "cli")]
 )
@@ -100,56 +88,8 @@ def interrupted(out):
     raise KeyboardInterrupt
 
 
-def test_interrupt_leaves_no_page(command, monkeypatch, tmp_path):
-    monkeypatch.setattr(maxmargin_papers.demo, "run", interrupted)
-    code, printed, errors = command("demo", "--out", tmp_path / "page.html")
-    assert (code, printed, errors) == (130, "", "interrupted\n")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_interrupt_keeps_the_old_page(command, monkeypatch, tmp_path):
     monkeypatch.setattr(maxmargin_papers.demo, "run", interrupted)
     (tmp_path / "page.html").write_text("old")
     assert command("demo", "--out", tmp_path / "page.html")[0] == 130
     assert (tmp_path / "page.html").read_text() == "old"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
-def test_ctrl_c(tmp_path, python):
-    program = """
-import signal, sys, time
-import maxmargin.cli, maxmargin_papers.demo
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-
-def train_for_ever(problem, learners, advance):
-    print("training", flush=True)
-    while True:
-        time.sleep(0.01)
-
-maxmargin_papers.demo.train = train_for_ever
-maxmargin.cli.main()
-"""
-    process = python(program, "demo", "--out", tmp_path / "page.html")
-    assert process.stdout.readline() == "training\n"
-    process.send_signal(signal.SIGINT)
-    printed, errors = process.communicate(timeout=30)
-    assert (process.returncode, printed, errors) == (130, "", "interrupted\n")
-
-
-def test_pipe_gets_plain_text(tmp_path, python):
-    program = """
-import sys
-import maxmargin.cli, maxmargin_papers.demo
-from maxmargin_papers.demo import demo_problems
-
-maxmargin_papers.demo.all_problems = lambda: [demo_problems.r_of_k(rows=60, passes=4)]
-maxmargin_papers.demo.all_learners = lambda: ["Perceptron", "ROMMA"]
-maxmargin.cli.main()
-"""
-    process = python(program, "demo", "--out", tmp_path / "page.html")
-    printed, errors = process.communicate()
-    assert (process.returncode, errors) == (0, "")
-    assert re.search(r"ROMMA\(delta=0\.\d+\)", printed)
-    assert "\x1b" not in printed
-    assert "\r" not in printed

@@ -35,18 +35,6 @@ def test_commands_of_the_library_look_for_no_entry_points(command, asked, argume
     assert asked == []
 
 
-def test_a_misspelled_command_is_suggested(command):
-    code, _, errors = command("reproduc")
-    assert code == 2
-    assert "Did you mean 'reproduce'?" in errors
-
-
-def test_an_option_with_another_name_is_suggested(command):
-    code, _, errors = command("demo", "--ot", "page.html")
-    assert code == 2
-    assert "--out" in errors
-
-
 def greet(name: str, loudly: bool = False) -> None:
     """Say hello."""
     print(f"Hello {name}{'!' * loudly}")

@@ -211,12 +211,6 @@ def test_late_labels(report, folder, rows):
     assert said["learners"][0]["mistakes"] == expected.wrong.sum()
 
 
-def test_setting_that_nobody_has(command, folder):
-    code, _, errors = command("evaluate", folder / "rows.svm", *TWO, "--set", "epsilom=1")
-    assert code == 2
-    assert errors.startswith("maxmargin: NORMA and Perceptron have no parameter 'epsilom': ")
-
-
 def test_setting_of_an_absent_learner(command, folder):
     code, _, errors = command("evaluate", folder / "rows.svm", *TWO, "--set", "amira.epsilon=1")
     assert code == 2

@@ -329,10 +329,3 @@ def test_rows_without_names_can_be_scaled(report, folder, tmp_path, monkeypatch,
     assert load(model).recipe_.get_feature_names_out().tolist() == ["x0", "x1", "x2"]
     tested = report("evaluate", model, "rows.npz" if "X.npy" in data else data[0])
     assert tested["accuracy"] > tested["largest_class"]
-
-
-def test_csv_is_recognised_on_standard_input(report, folder, from_stdin):
-    pytest.importorskip("pyarrow")
-    from_stdin(folder / "table.csv")
-    said = report("fit", "-", "-a", "perceptron", "--label", "answer")
-    assert (said["rows"], said["classes"]) == (300, ["no", "yes"])

@@ -33,12 +33,6 @@ def test_help_names_the_commands(command):
         assert f" {name} " in printed
 
 
-def test_unknown_command(command):
-    code, _, errors = command("fly")
-    assert code == 2
-    assert "fly" in errors
-
-
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import product
 
 import pytest
 from extent import everything_or
@@ -91,28 +90,6 @@ def test_reader_that_has_seen_enough(folder, model, tmp_path):
     assert process.returncode == 1
 
 
-PREDICT, INFO = ("predict", "MODEL", "ROWS"), ("info", "MODEL")
-
-
-@posix_only
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
-@pytest.mark.parametrize(
-    ("arguments", "unbuffered"),
-    everything_or([(PREDICT, ""), (INFO, "1")], list(product((PREDICT, INFO), ("", "1")))),
-)
-def test_full_disk_behind_standard_output(arguments, unbuffered, folder, model):
-    names = {"MODEL": str(model), "ROWS": str(folder / "rows.svm")}
-    with open("/dev/full", "w") as full:
-        process = subprocess.run(
-            [*COMMAND, *(names.get(each, each) for each in arguments)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-        )
-    assert (process.returncode, process.stderr) == (1, "maxmargin: No space left on device\n")
-
-
 # Buffers, where there are any, write again what was not taken: without them we must.
 buffered_or_not = pytest.mark.parametrize("unbuffered", everything_or(["1"], ["", "1"]))
 ON_A_SMALL_DISK = """
@@ -148,24 +125,6 @@ def test_disk_that_gets_full(unbuffered, folder, model, command, tmp_path):
         )
     assert out.stat().st_size == 1000
     assert (process.returncode, process.stderr) == (1, "maxmargin: File too large\n")
-
-
-@posix_only
-@buffered_or_not
-def test_reader_that_leaves_before_the_last_line(unbuffered, folder, model, tmp_path):
-    """A pipe takes what it has room for; nobody ever reads the rest."""
-    many = tmp_path / "many.svm"
-    many.write_bytes((folder / "rows.svm").read_bytes() * 100)
-    with subprocess.Popen(
-        [*COMMAND, "predict", str(model), str(many), "--scores"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-    ) as process:
-        os.read(process.stdout.fileno(), 10)  # the only block has begun
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 1
 
 
 @posix_only

@@ -52,16 +52,3 @@ def test_numbers_in_the_choice_of_learners_are_on_the_pages_behind_the_links():
             checked += 1
             assert number in behind, evidence
     assert checked > 5
-
-
-def test_no_page_promises_kernels_at_full_speed():
-    for path in (*DOCS.glob("*.md"), *DOCS.glob("pictures/*.py"), ROOT / "README.md"):
-        assert "full speed" not in path.read_text("utf-8"), path
-
-
-def test_a_daemon_of_vw_has_its_counterpart():
-    text = page("migrating.md")
-    (row,) = [line for line in text.splitlines() if line.startswith("| `--daemon")]
-    assert "`maxmargin serve" in row
-    assert "(serve.md)" in row
-    assert "daemons" not in text

@@ -211,13 +211,6 @@ def test_late_labels_wait_in_a_queue(name, classes, delay):
     np.testing.assert_allclose(knowledge(clf), knowledge(looped), rtol=1e-5, atol=1e-7)
 
 
-@every_learner
-def test_delay_of_one_is_none(name):
-    X, y = rows_of(2)
-    none, one = (progressive(clone(LEARNERS[name]), X, y, step=70, delay=d) for d in (0, 1))
-    same(none, one)
-
-
 @pytest.mark.parametrize("name", ["linear", "Forgetron", "average"])
 @pytest.mark.parametrize("step", [1, 30, 1000])
 def test_last_look_comes_before_the_labels_that_are_still_missing(name, step):
@@ -265,29 +258,6 @@ def test_questions_and_answers_come_in_the_order_of_river(delay):
     ours = Perceptron()
     np.testing.assert_array_equal(progressive(ours, X, y, delay=delay).wrong, wrong)
     np.testing.assert_array_equal(ours.coef_, clf.coef_)
-
-
-@pytest.mark.parametrize("delay", [None, 0, 1, 2, 7, 400])
-def test_accuracy_is_that_of_progressive_val_score(delay):
-    river = pytest.importorskip("river")
-    from river import base, evaluate, metrics  # noqa: F401
-
-    X, y = rows_of(2)
-
-    class Adapter(river.base.Classifier):
-        def __init__(self):
-            self.clf = Perceptron()
-
-        def predict_one(self, x):
-            return says(self.clf, np.array([list(x.values())]), [-1, 1])[0]
-
-        def learn_one(self, x, y):
-            self.clf.partial_fit([list(x.values())], [y], classes=[-1, 1])
-
-    stream = [(dict(enumerate(x)), label) for x, label in zip(X.tolist(), y.tolist(), strict=True)]
-    metric = river.metrics.Accuracy()
-    theirs = river.evaluate.progressive_val_score(stream, Adapter(), metric, delay=delay)
-    assert progressive(Perceptron(), X, y, delay=delay or 0).accuracy == pytest.approx(theirs.get())
 
 
 # ------------------------------------------------------------------------------------------ streams
@@ -360,9 +330,11 @@ def test_several_learners_read_a_stream_once():
 @pytest.mark.parametrize("delay", [0, 5])
 def test_learners_of_scikit_learn(name, classes, delay):
     X, y = rows_of(classes, n=50)
+    weight = weights_of(50) if classes == 2 else None
     looped, clf = clone(FOREIGN[name]), clone(FOREIGN[name])
-    trials = one_by_one(looped, X, y, delay)
-    assert_tells(progressive(clf, X, y, step=20, delay=delay), trials, 20)
+    trials = one_by_one(looped, X, y, delay, weight)
+    report = progressive(clf, X, y, step=20, delay=delay, sample_weight=weight)
+    assert_tells(report, trials, 20)
     np.testing.assert_array_equal(knowledge(clf), knowledge(looped))
 
 
@@ -429,17 +401,6 @@ def test_rows_are_learned_with_their_weights_and_count_once(name, classes, delay
     without = clone(LEARNERS[name])
     assert not progressive(without, X, y, delay=delay).weighted
     assert not np.allclose(knowledge(without), knowledge(looped))
-
-
-@pytest.mark.parametrize("name", FOREIGN)
-def test_weights_for_learners_of_scikit_learn(name):
-    X, y = rows_of(2, n=50)
-    weight = weights_of(50)
-    looped, clf = clone(FOREIGN[name]), clone(FOREIGN[name])
-    with np.errstate(all="ignore"):  # one class so far
-        trials = one_by_one(looped, X, y, weight=weight)
-        assert_tells(progressive(clf, X, y, step=20, sample_weight=weight), trials, 20)
-    np.testing.assert_array_equal(knowledge(clf), knowledge(looped))
 
 
 @pytest.mark.parametrize("delay", [0, 7])
@@ -545,6 +506,8 @@ def test_report_of_nothing():
     report = progressive(Perceptron(), (), classes=[0, 1]).report()
     assert (report["rows"], report["auc"], report["confusion"]) == (0, None, [[0, 0], [0, 0]])
     assert np.isnan([report["accuracy"], report["largest_class"], report["repeating"]]).all()
+    with pytest.raises(ValueError, match="window must be at least 1"):
+        progressive(Perceptron(), *rows_of(2)).recent_accuracy(0)
 
 
 @given(window=st.integers(1, 400), step=st.integers(1, 400))
@@ -554,13 +517,6 @@ def test_recent_accuracy_is_that_of_a_window(window, step):
     report = progressive(Perceptron(), X, y, step=step)
     naive = [1.0 - report.wrong[max(0, t - window) : t].mean() for t in report.trials]
     np.testing.assert_allclose(report.recent_accuracy(window), naive, atol=1e-12)
-
-
-@pytest.mark.parametrize("window", [0, -3])
-def test_window_of_nothing_is_refused(window):
-    X, y = rows_of(2)
-    with pytest.raises(ValueError, match="window must be at least 1"):
-        progressive(Perceptron(), X, y).recent_accuracy(window)
 
 
 def test_plot_needs_no_display(tmp_path):
