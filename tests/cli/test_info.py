@@ -11,6 +11,7 @@ from campaigns.modelfiles import EVIL, _places, put_together, taken_apart
 from extent import EVERYTHING
 
 from maxmargin import AMIRA, Perceptron, save
+from maxmargin.cli.output import margin_text
 from maxmargin.persistence import describe, write_file
 
 
@@ -46,7 +47,7 @@ def test_certificate(command, report, tmp_path):
     save(AMIRA(epsilon=0.5, random_state=0).fit([[-1.0], [1.0]], [0, 1]), tmp_path / "m.mm")
     certificate = report("info", tmp_path / "m.mm")["certificate"]
     _, printed, _ = command("info", tmp_path / "m.mm")
-    assert f"margin      {certificate['margin']:.6g}, at least " in printed
+    assert f"margin      {margin_text(certificate['margin'], certificate['ratio'])}\n" in printed
 
 
 def test_checkpoint(command, folder, tmp_path):

@@ -13,8 +13,6 @@ from typing import Any
 
 import typer
 
-from maxmargin.certificates.directed_rounding import percent_down, text_down
-
 MOST_CLASSES = 10  # in a line
 MOST_LINES = 10  # classes with a line of their own
 MOST_COLUMNS = 60  # with a line of their own, beside those with notes
@@ -111,6 +109,8 @@ def print_note(text: str) -> None:
 
 
 def margin_text(margin: float, ratio: float) -> str:
+    from maxmargin.certificates.directed_rounding import percent_down, text_down
+
     sure = f", at least {percent_down(ratio, 1.0)} % of the best" if ratio > 0 else ""
     return f"{text_down(margin)}{sure}"
 
