@@ -11,7 +11,7 @@ from scipy import sparse
 
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
 from maxmargin import Perceptron
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import LinearSpec
 from maxmargin.training.inputs import as_targets
 
 NAME = "pnorm-pass"
@@ -24,7 +24,7 @@ UPDATES, LOOKS = "every row an update", "no updates"
 
 def run(scale: Scale) -> Report:
     X, y = data(scale.rows(ROWS))
-    rounded, exact = ModelSpec(p="log").exponent(WIDTH), 2.0 * np.log(WIDTH)
+    rounded, exact = LinearSpec(p="log").exponent(WIDTH), 2.0 * np.log(WIDTH)
     norms = {
         PLAIN: 2.0,
         f"p = {rounded:g}, 2 ln n to the nearest quarter": rounded,

@@ -14,7 +14,7 @@ import maxmargin
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.models.linear_model import LinearModel
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import LinearSpec
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -131,7 +131,7 @@ def linear_model(
 
     ``private`` is the coordinate that each row of a stream has of its own.
     """
-    spec = ModelSpec(fit_intercept=offset > 0.0, average=average, p=p, soft_margin=private**2)
+    spec = LinearSpec(fit_intercept=offset > 0.0, average=average, p=p, soft_margin=private**2)
     return LinearModel(spec, problems, width, private=0, tail=Tail(offset, private), p=p)
 
 

@@ -7,7 +7,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.kernels.products import Products
 from maxmargin.models.kernel_model import kernel_for
 from maxmargin.models.linear_model import as_rows
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import KernelSpec
 from maxmargin.solvers.kernel_oracle import KernelRows
 from maxmargin.solvers.linear_oracle import HostPasses, LinearRows
 from maxmargin.solvers.newton import Task, approach, finish, silent
@@ -90,7 +90,7 @@ def features_of(K):
 
 def kernel_left_out(K, codes, s, penalty, intercept=True):
     products, classes = Products(), np.unique(codes)
-    spec = ModelSpec(kernel="precomputed")
+    spec = KernelSpec(kernel="precomputed")
     kernel, points = kernel_for(spec, K, products, whole=True, exact=True)
     own = codes[:, None] == (classes if classes.size > 2 else classes[1:])
     data = KernelRows(kernel, points, products, np.where(own, 1.0, -1.0), s, intercept, 1e8)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference import Trace
 
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import LinearSpec
 
 Array = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ def _pursuit(
     y = np.where(outputs > 0, 1.0, -1.0)
     y[random.uniform(size=trials) < noise] *= -1
     margin = float(np.quantile(np.abs(outputs), lax))
-    return Pursuit(X, y, U, margin, ModelSpec(p=p).exponent(d))
+    return Pursuit(X, y, U, margin, LinearSpec(p=p).exponent(d))
 
 
 def pursuits(exponents: Sequence[float | str] = (2.0, 4.0, "log")) -> st.SearchStrategy[Pursuit]:

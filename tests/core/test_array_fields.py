@@ -10,7 +10,7 @@ from maxmargin.core import array_fields
 from maxmargin.core.array_fields import Array, Buffer, Saved, blank
 from maxmargin.core.rows import Tail
 from maxmargin.models.linear_model import LinearModel
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import LinearSpec
 from maxmargin.persistence import Reader, model_tree, opened, write_file
 from maxmargin.persistence.model_tree import Misfit
 from maxmargin.spaces.linear_space import LinearSpace
@@ -33,7 +33,7 @@ class ToyModel(LinearModel):
     toy: Annotated[ToySpace, Saved()]
 
     def __init__(self, private: int = PRIVATE) -> None:
-        spec = ModelSpec(soft_margin=0.5)
+        spec = LinearSpec(soft_margin=0.5)
         super().__init__(spec, PROBLEMS, WIDTH, private, Tail(1.0, 0.7), 2.0)
         sizes = {"problems": PROBLEMS, "coordinates": WIDTH + 1 + private}
         self.toy = blank(ToySpace, sizes, linear=self.linear)

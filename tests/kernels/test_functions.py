@@ -11,7 +11,7 @@ from maxmargin.kernels import functions, products
 from maxmargin.kernels.functions import KERNELS, LinearKernel, PrecomputedKernel, UserKernel
 from maxmargin.kernels.products import Products
 from maxmargin.models.kernel_model import kernel_for
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import KernelSpec
 
 GAMMA, COEF0 = 0.3, 0.7
 TOLERANCES = {np.float64: 1e-12, np.float32: 1e-5}
@@ -132,13 +132,13 @@ def test_points_compared(left, right):
 def test_gamma_is_that_of_svc(kernel, gamma, layout):
     X, y = overlapping(n=30, d=4)
     X = LAYOUTS[layout](X)
-    ours, _ = kernel_for(ModelSpec(kernel=kernel, gamma=gamma), X, Products(), whole=True)
+    ours, _ = kernel_for(KernelSpec(kernel=kernel, gamma=gamma), X, Products(), whole=True)
     svc = SVC(kernel=kernel, gamma=gamma).fit(X, y)
     np.testing.assert_allclose(ours.gamma, svc._gamma, rtol=1e-12)
 
 
 def test_gamma_of_rows_that_do_not_vary():
-    kernel, _ = kernel_for(ModelSpec(kernel="rbf"), np.ones((5, 2)), Products(), whole=True)
+    kernel, _ = kernel_for(KernelSpec(kernel="rbf"), np.ones((5, 2)), Products(), whole=True)
     assert kernel.gamma == 1.0
 
 

@@ -13,11 +13,11 @@ from maxmargin.kernels import functions, products
 from maxmargin.kernels.functions import GaussianKernel, Kernel, PolynomialKernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import ExpansionSpec, KernelSpec, LinearSpec
 
-KERNEL_SPECS = {
-    name: spec for name, spec in SPECS.items() if spec.kernel != "linear" or spec.on_full
-} | {"kernel, precomputed": ModelSpec(kernel="precomputed")}
+KERNEL_SPECS = {name: spec for name, spec in SPECS.items() if not isinstance(spec, LinearSpec)} | {
+    "kernel, precomputed": ExpansionSpec(kernel=KernelSpec("precomputed"))
+}
 every_kind = pytest.mark.parametrize("name", KERNEL_SPECS)
 
 
@@ -180,7 +180,7 @@ def test_beyond_the_cache_blocks_need_no_more_than_their_own_values(monkeypatch)
     monkeypatch.setattr(Products, "block", 16)
     monkeypatch.setattr(Products, "most_waiting", 10**6)
     given, counting = given_for("kernel"), Counting()
-    spec = ModelSpec(**RBF, cache_size=1e-6)
+    spec = ExpansionSpec(kernel=KernelSpec("rbf", gamma=0.5, cache_size=1e-6))
     model, _ = fitted(spec, given, products=counting, max_iter=1, shuffle=False)
     shapes, blocks, supports = counting.bare(), [16, 16, 16, 12], model.support_numbers().size
     assert shapes[0] == (16, 16)

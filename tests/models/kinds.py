@@ -15,32 +15,34 @@ from maxmargin.algorithms.pumma import PUMMARule
 from maxmargin.kernels.functions import Kernel
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import BudgetSpec, ExpansionSpec, KernelSpec, LinearSpec, WeightsSpec
 from maxmargin.training.inputs import as_targets
 from maxmargin.training.options import Options
 from maxmargin.training.passes import Outcome, Plan, run_passes
 
-RBF = {"kernel": "rbf", "gamma": 0.5}
+RBF = {"kernel": KernelSpec("rbf", gamma=0.5)}
 ON_FULL = ("oldest", "random", "project")
 
 SPECS = {
-    "linear": ModelSpec(),
-    "linear, no intercept": ModelSpec(fit_intercept=False),
-    "linear, soft margin": ModelSpec(soft_margin=0.5),
-    "linear, averaged": ModelSpec(average=True, soft_margin=0.5),
-    "linear, p-norm": ModelSpec(p=3.0),
-    "linear, pairs": ModelSpec(intercept="pair"),
-    "linear, pairs, soft margin": ModelSpec(intercept="pair", soft_margin=0.5),
-    "linear, pairs, p-norm": ModelSpec(intercept="pair", p=3.0),
-    "linear, joint": ModelSpec(multiclass="k-best"),
-    "linear, joint, soft margin": ModelSpec(multiclass="1-best", soft_margin=0.5),
-    "kernel": ModelSpec(**RBF),
-    "kernel, soft margin": ModelSpec(**RBF, soft_margin=0.5),
-    "kernel, averaged": ModelSpec(kernel="poly", gamma=0.5, coef0=1.0, average=True),
-    "kernel, pairs": ModelSpec(**RBF, intercept="pair"),
-    "kernel, joint": ModelSpec(**RBF, multiclass="k-best"),
-    **{f"budget, {way}": ModelSpec(**RBF, budget=7, on_full=way) for way in ON_FULL},
-    **{f"linear budget, {way}": ModelSpec(budget=5, on_full=way) for way in ON_FULL},
+    "linear": LinearSpec(),
+    "linear, no intercept": LinearSpec(fit_intercept=False),
+    "linear, soft margin": LinearSpec(soft_margin=0.5),
+    "linear, averaged": LinearSpec(average=True, soft_margin=0.5),
+    "linear, p-norm": LinearSpec(p=3.0),
+    "linear, pairs": LinearSpec(intercept="pair"),
+    "linear, pairs, soft margin": LinearSpec(intercept="pair", soft_margin=0.5),
+    "linear, pairs, p-norm": LinearSpec(intercept="pair", p=3.0),
+    "linear, joint": LinearSpec(multiclass="k-best"),
+    "linear, joint, soft margin": LinearSpec(multiclass="1-best", soft_margin=0.5),
+    "kernel": ExpansionSpec(**RBF),
+    "kernel, soft margin": ExpansionSpec(**RBF, soft_margin=0.5),
+    "kernel, averaged": ExpansionSpec(
+        kernel=KernelSpec("poly", gamma=0.5, coef0=1.0), average=True
+    ),
+    "kernel, pairs": ExpansionSpec(**RBF, intercept="pair"),
+    "kernel, joint": ExpansionSpec(**RBF, multiclass="k-best"),
+    **{f"budget, {way}": BudgetSpec(**RBF, budget=7, on_full=way) for way in ON_FULL},
+    **{f"linear budget, {way}": BudgetSpec(budget=5, on_full=way) for way in ON_FULL},
 }
 
 
@@ -69,17 +71,18 @@ def data(classes: int = 2, n: int = 60, d: int = 4, seed: int = 0) -> Data:
     return Data(X, y.astype(np.int32), 3)
 
 
-def rule_for(spec: ModelSpec) -> Any:
+def rule_for(spec: WeightsSpec) -> Any:
     """A rule that such a model can follow."""
     if spec.p != 2.0 and spec.intercept == "pair":
         return PUMMARule(0.2, anew=True)
     # The rules with which other tests compile such a space.
-    if spec.on_full == "project":
+    on_budget = isinstance(spec, BudgetSpec)
+    if on_budget and spec.on_full == "project":
         return ProjectronRule(0.5)
-    return PerceptronRule(0.5, 0.3) if spec.p != 2.0 or spec.on_full else AMIRARule(0.3)
+    return PerceptronRule(0.5, 0.3) if spec.p != 2.0 or on_budget else AMIRARule(0.3)
 
 
-def plan_for(spec: ModelSpec, given: Data, **more: Any) -> Plan:
+def plan_for(spec: WeightsSpec, given: Data, **more: Any) -> Plan:
     options = Options(
         "a test", max_iter=4, random_state=0, settles=True, soft_margin=spec.soft_margin
     )
@@ -88,7 +91,7 @@ def plan_for(spec: ModelSpec, given: Data, **more: Any) -> Plan:
 
 
 def fitted(
-    spec: ModelSpec, given: Data, products: Any = None, **more: Any
+    spec: WeightsSpec, given: Data, products: Any = None, **more: Any
 ) -> tuple[Model, Outcome]:
     """A model that has seen all rows in some passes, and what came of that."""
     X = given.X.toarray() if sparse.issparse(given.X) else given.X
@@ -101,7 +104,7 @@ def fitted(
     return model, run_passes(model, rows, given.targets(), rule_for(spec), plan)
 
 
-def begun(spec: ModelSpec, given: Data, products: Any = None) -> Model:
+def begun(spec: WeightsSpec, given: Data, products: Any = None) -> Model:
     """A model for a stream, at w = 0."""
     return build(spec, given.problems(), given.X, random_state=0, products=products).model
 

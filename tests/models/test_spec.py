@@ -1,6 +1,6 @@
 """Models from specifications alone: what makes two alike, and that growth leaves no trace."""
 
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -28,7 +28,16 @@ from maxmargin.models.build import build, tail_for
 from maxmargin.models.joint_model import JointModel
 from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel
 from maxmargin.models.linear_model import LinearModel, PairModel
-from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.models.spec import (
+    BudgetSpec,
+    DiagonalSpec,
+    ExpansionSpec,
+    KernelSpec,
+    LinearSpec,
+    MixtureSpec,
+    Regularization,
+    VoteSpec,
+)
 
 every_kind = pytest.mark.parametrize("name", SPECS)
 every_form = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
@@ -91,39 +100,39 @@ def test_the_same_specification_gives_the_same_model(name):
 
 
 def test_nothing_is_left_to_chance_in_tails():
-    spec = ModelSpec(intercept_scaling="max", soft_margin=4.0)
+    spec = LinearSpec(intercept_scaling="max", soft_margin=4.0)
     assert tail_for(spec, 3.0) == Tail(3.0, 2.0)
     assert tail_for(spec, None) == Tail(1.0, 2.0)
     assert tail_for(replace(spec, fit_intercept=False), 3.0) == Tail(0.0, 2.0)
-    assert tail_for(ModelSpec(intercept_scaling=0.5), 3.0) == Tail(0.5, 0.0)
+    assert tail_for(LinearSpec(intercept_scaling=0.5), 3.0) == Tail(0.5, 0.0)
 
 
 def test_the_radius_is_measured_in_the_space_of_the_rows():
     given = data()
-    spec = ModelSpec(intercept_scaling="max")
+    spec = LinearSpec(intercept_scaling="max")
     X = np.abs(given.X)
     far = np.linalg.norm(X, axis=1).max()
     assert build(spec, 1, X, radius=far).model.tail.offset == far
     cubic = build(replace(spec, p=3.0), 1, X, radius=far)
     assert cubic.radius == pytest.approx(np.linalg.norm(X, ord=3, axis=1).max())
     assert cubic.model.tail.offset == cubic.radius
-    gaussian = build(replace(spec, **RBF), 1, X, radius=far)
+    gaussian = build(ExpansionSpec(**RBF, intercept_scaling="max"), 1, X, radius=far)
     assert gaussian.radius == gaussian.model.tail.offset == 1.0
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (ModelSpec(multiclass="k-best", p=3.0), "'p' parameter must be 2 unless multiclass='ovr'"),
-        (ModelSpec(average=True, p=3.0), "'average' parameter needs p=2"),
-        (ModelSpec(**RBF, p=3.0), "'p' parameter must be 2 with a kernel, got 3.0"),
-        (ModelSpec(budget=5, on_full="oldest", p=3.0), "'p' parameter cannot be 3.0 on a budget"),
+        (LinearSpec(multiclass="k-best", p=3.0), "'p' parameter must be 2 unless multiclass='ovr'"),
+        (LinearSpec(average=True, p=3.0), "'average' parameter needs p=2"),
+        (ExpansionSpec(**RBF, p=3.0), "'p' parameter must be 2 with a kernel, got 3.0"),
+        (BudgetSpec(budget=5, on_full="oldest", p=3.0), "'p' parameter cannot be 3.0 on a budget"),
         (
-            ModelSpec(budget=5, on_full="oldest", average=True),
+            BudgetSpec(budget=5, on_full="oldest", average=True),
             "'average' parameter cannot be True on a budget",
         ),
         (
-            ModelSpec(budget=5, on_full="oldest", intercept="pair"),
+            BudgetSpec(budget=5, on_full="oldest", intercept="pair"),
             "'intercept' parameter cannot be 'pair' on a budget",
         ),
     ],
@@ -135,66 +144,87 @@ def test_what_does_not_go_together(spec, message):
 
 
 # ---------------------------------------------------------------------------------- same structure
-OTHERS = {
+# A legal change of each field that counts in comparisons, and of each that does not.
+OF_WEIGHTS = {
     "fit_intercept": False,
     "intercept_scaling": 2.0,
     "soft_margin": 1.0,
     "p": 3.0,
     "intercept": "pair",
     "average": True,
-    "kernel": "rbf",
-    "gamma": 0.1,
-    "degree": 4,
-    "coef0": 1.0,
-    "kernel_dtype": "float32",
     "multiclass": "k-best",
     "k": 2,
-    "budget": 10,
-    "on_full": "oldest",
-    "threshold": 0.5,
-    "careful": True,
-    "plus": True,
-    "experts": (ModelSpec(),),
-    "scaling": "columns",
-    "metric": "confidence",
-    "regularization": (("alpha", 0.5),),
-    "mixture": ("by column",),
-    "n_components": 8,
 }
-SETTINGS = {
-    "lengths": False,
-    "in_plane": True,
-    "smallest": 0.1,
-    "cache_size": 1.0,
-    "certified": False,
-    "device": "cuda",
+OTHERS = {
+    LinearSpec: OF_WEIGHTS,
+    DiagonalSpec: {
+        **OF_WEIGHTS,
+        "scaling": "columns",
+        "metric": "confidence",
+        "regularization": Regularization(),
+    },
+    ExpansionSpec: {**OF_WEIGHTS, "kernel": KernelSpec("rbf")},
+    BudgetSpec: {
+        **OF_WEIGHTS,
+        "kernel": KernelSpec("rbf"),
+        "budget": 10,
+        "on_full": "random",
+        "threshold": 0.5,
+        "careful": True,
+        "plus": True,
+    },
+    VoteSpec: {"experts": (LinearSpec(),)},
+    MixtureSpec: {
+        "fit_intercept": False,
+        "kernel": "rbf",
+        "n_components": 8,
+        "mixture": ("by column",),
+    },
 }
+SETTINGS = {"lengths": False, "in_plane": True, "smallest": 0.1, "certified": None}
+every_spec = pytest.mark.parametrize("kind", OTHERS)
 
 
-def test_every_parameter_is_tried():
-    assert {each.name for each in fields(ModelSpec)} == {*OTHERS, *SETTINGS}
-    assert set(OTHERS) == STRUCTURAL
+@every_spec
+def test_what_makes_a_difference(kind):
+    plain, others = kind(), OTHERS[kind]
+    assert {each.name for each in fields(kind)} - {*SETTINGS} == {*others}
+    for name, value in others.items():
+        other = kind(**{name: value})
+        assert plain != other
+        if not is_dataclass(value):
+            assert plain.difference(other) == (name, getattr(plain, name), value)
+            assert other.difference(plain) == (name, value, getattr(plain, name))
 
 
-@pytest.mark.parametrize(("name", "value"), OTHERS.items())
-def test_what_makes_a_difference(name, value):
-    plain, other = ModelSpec(), ModelSpec(**{name: value})
-    assert plain != other
-    assert plain.difference(other) == (name, getattr(plain, name), value)
-    assert other.difference(plain) == (name, value, getattr(plain, name))
+@every_spec
+def test_what_makes_none(kind):
+    plain = kind()
+    for name in {each.name for each in fields(kind)} & {*SETTINGS}:
+        other = kind(**{name: SETTINGS[name]})
+        assert plain == other
+        assert hash(plain) == hash(other)
+        assert plain.difference(other) is None
 
 
-@pytest.mark.parametrize(("name", "value"), SETTINGS.items())
-def test_what_makes_none(name, value):
-    plain, other = ModelSpec(), ModelSpec(**{name: value})
-    assert plain == other
-    assert hash(plain) == hash(other)
-    assert plain.difference(other) is None
+def test_a_kernel_may_move_to_another_device():
+    plain, moved = KernelSpec("rbf"), KernelSpec("rbf", device="cuda", cache_size=1.0)
+    assert ExpansionSpec(kernel=plain).difference(ExpansionSpec(kernel=moved)) is None
+    wide = ExpansionSpec(kernel=KernelSpec("rbf", gamma=2.0))
+    assert ExpansionSpec(kernel=plain).difference(wide) == ("gamma", "scale", 2.0)
+
+
+def test_parameters_of_one_kind_are_unset_in_others():
+    kernel = KernelSpec("rbf")
+    assert LinearSpec().difference(ExpansionSpec(kernel=kernel)) == ("kernel", "linear", "rbf")
+    assert LinearSpec().difference(BudgetSpec(budget=5)) == ("budget", None, 5)
+    scaled = DiagonalSpec(scaling="columns", metric="confidence")
+    assert scaled.difference(LinearSpec()) == ("scaling", "columns", None)
 
 
 def test_of_several_differences_the_first_is_named():
-    assert ModelSpec().difference(ModelSpec(p=3.0, kernel="rbf")) == ("p", 2.0, 3.0)
-    assert ModelSpec().difference(ModelSpec()) is None
+    assert LinearSpec().difference(LinearSpec(p=3.0, average=True)) == ("p", 2.0, 3.0)
+    assert LinearSpec().difference(LinearSpec()) is None
 
 
 def test_a_kernel_of_the_user_is_the_same_if_it_is_the_same_object():
@@ -204,26 +234,27 @@ def test_a_kernel_of_the_user_is_the_same_if_it_is_the_same_object():
     def two(some, others):
         return some @ others.T
 
-    assert ModelSpec(kernel=one) == ModelSpec(kernel=one)
-    assert ModelSpec(kernel=one).difference(ModelSpec(kernel=two)) == ("kernel", one, two)
+    first, second = (ExpansionSpec(kernel=KernelSpec(each)) for each in (one, two))
+    assert first == ExpansionSpec(kernel=KernelSpec(one))
+    assert first.difference(second) == ("kernel", one, two)
 
 
 def test_a_specification_cannot_change():
     with pytest.raises(AttributeError):
-        ModelSpec().p = 3.0
+        LinearSpec().p = 3.0
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 10, 100, 50_000])
 def test_the_exponent_for_log(width):
-    p = ModelSpec(p="log").exponent(width)
+    p = LinearSpec(p="log").exponent(width)
     assert p >= 2.0
     assert 4 * p == round(4 * p)
     assert p == 2.0 or abs(p - 2 * np.log(width)) <= 0.125
-    assert ModelSpec(p=9.21).exponent(width) == 9.21
+    assert LinearSpec(p=9.21).exponent(width) == 9.21
 
 
 def test_the_exponent_for_log_in_numbers():
-    log = ModelSpec(p="log")
+    log = LinearSpec(p="log")
     assert [log.exponent(width) for width in (2, 3, 100)] == [2.0, 2.25, 9.25]
     wide = Data(np.eye(20), np.arange(20, dtype=np.int32) % 2, 2)
     assert fitted(log, wide)[0].p == 6.0

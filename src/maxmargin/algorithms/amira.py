@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from maxmargin.estimator.parameters import (
     ScaledIntercept,
     SmoothNorms,
 )
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import WeightsSpec
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.
@@ -128,8 +128,8 @@ class AMIRA(Averages, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelCl
         "intercept": [StrOptions({"coordinate", "pair"})],
     }
 
-    def _spec(self) -> ModelSpec:
-        return replace(super()._spec(), in_plane=True)
+    def _spec(self) -> WeightsSpec:
+        return self._weights_spec(in_plane=True)
 
     def _rule(self, p: float) -> AMIRARule:
         return AMIRARule(float(self.epsilon))

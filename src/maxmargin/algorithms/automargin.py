@@ -18,7 +18,7 @@ from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
 from maxmargin.experts.mixture import ExpertMixture
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
 from maxmargin.models.expert_model import ExpertModel
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import MixtureSpec
 from maxmargin.training.inputs import shown
 from maxmargin.training.options import Options
 from maxmargin.training.platt import Sigmoids
@@ -187,13 +187,12 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
                 f"Got {self.n_components!r} instead."
             )
 
-    def _spec(self) -> ModelSpec:
-        return ModelSpec(
+    def _spec(self) -> MixtureSpec:
+        return MixtureSpec(
             fit_intercept=self.fit_intercept,
             kernel=self.kernel,
             n_components=self.n_components,
             mixture=tuple(one.kind for one in MIXTURES[self.kernel]),
-            certified=False,
         )
 
     def _rule(self, p: float) -> ExpertTable:

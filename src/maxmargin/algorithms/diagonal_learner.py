@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from maxmargin.estimator import RuleClassifier
 from maxmargin.estimator.parameters import Averages, Patience, ScaledColumns, ScaledIntercept
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import DiagonalSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -20,12 +20,11 @@ class DiagonalLearner(ScaledColumns, Averages, ScaledIntercept, Patience, RuleCl
     metric: ClassVar[str]
     settles: ClassVar[bool] = False
 
-    def _spec(self) -> ModelSpec:
-        return ModelSpec(
+    def _spec(self) -> DiagonalSpec:
+        return DiagonalSpec(
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             average=self.average,
             scaling=self.scaling,
             metric=self.metric,
-            certified=False,
         )

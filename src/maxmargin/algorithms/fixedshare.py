@@ -25,7 +25,7 @@ from maxmargin.estimator import KernelClassifier, RuleClassifier
 from maxmargin.estimator.parameters import Budgeted, Facts, ScaledIntercept
 from maxmargin.experts.votes import Votes
 from maxmargin.kernels.functions import KERNELS
-from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.models.spec import LinearSpec, ModelSpec, VoteSpec, WeightsSpec
 from maxmargin.models.vote_model import VoteModel, VoteRule
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Options as TrainingOptions
@@ -37,6 +37,11 @@ DECAYS = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1)
 MARGINS = (0.0, 1.0, 4.0)
 CAPS = (0.1, 0.3, 1.0, 10.0)
 EPSILONS = (0.1, 0.5)
+# Parameters that default experts have from the learner that holds them.
+GIVEN_TO_EXPERTS = (
+    *("fit_intercept", "intercept_scaling", "soft_margin", "kernel", "gamma", "degree", "coef0"),
+    *("kernel_dtype", "device", "cache_size", "budget", "on_full"),
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -124,14 +129,10 @@ class FixedShare(LeadingExperts, Budgeted, ScaledIntercept, KernelClassifier):
         if self.learners is not None:
             check_experts(self.learners, RuleClassifier)
             return self.learners  # type: ignore[no-any-return]
-        names = STRUCTURAL | {"cache_size", "device"}
-        return default_experts(
-            **{name: getattr(self, name) for name in names if hasattr(self, name)}
-        )
+        return default_experts(**{name: getattr(self, name) for name in GIVEN_TO_EXPERTS})
 
-    def _spec(self) -> ModelSpec:
-        experts = tuple(spec_of(learner) for learner in self._experts())
-        return replace(super()._spec(), experts=experts)
+    def _spec(self) -> VoteSpec:
+        return VoteSpec(tuple(spec_of(learner) for learner in self._experts()))
 
     def _rule(self, p: Any) -> VoteRule:
         pairs = zip(self._experts(), p, strict=True)
@@ -350,7 +351,7 @@ class VoteTrainer(OnlineTrainer):
             learner.check_can_stream()
 
 
-def check_same_experts(spec: ModelSpec, state: State) -> None:
+def check_same_experts(spec: Any, state: State) -> None:
     """Refuse to go on with a vote of others."""
     if spec.experts != state.model.spec.experts:
         raise ValueError(
@@ -368,9 +369,11 @@ def default_experts(**given: Any) -> tuple[Any, ...]:
     return (*norma, *aggressive, *amira, Perceptron(**given))
 
 
-def spec_of(learner: Any) -> ModelSpec:
+def spec_of(learner: Any) -> WeightsSpec:
     """The specification of the model of an expert, which keeps no vectors for a certificate."""
-    spec: ModelSpec = learner._spec()
+    spec: WeightsSpec = learner._spec()
+    if not isinstance(spec, LinearSpec):
+        return spec
     return replace(spec, certified=spec.multiclass != "ovr" or spec.has_pairs())
 
 

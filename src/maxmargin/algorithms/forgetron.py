@@ -72,7 +72,6 @@ class Forgetron(ScaledIntercept, Patience, KernelClassifier):
         "budget": [Interval(Integral, 1, None, closed="left")],
     }
     takes_several: ClassVar[bool] = False
-    on_full: ClassVar[str] = "oldest"
 
     def _rule(self, p: float) -> PerceptronRule:
         return PerceptronRule(margin=0.0, rate=1.0)

@@ -10,7 +10,7 @@ from maxmargin.algorithms.adagrad import LogisticDescentRule
 from maxmargin.algorithms.bound_arguments import POSITIVE, bound
 from maxmargin.algorithms.diagonal_learner import DiagonalLearner
 from maxmargin.estimator.parameters import NORMS, Facts
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import DiagonalSpec, Regularization
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -84,9 +84,9 @@ class FTRL(DiagonalLearner):
         "l2": [Interval(Real, 0, None, closed="left")],
     }
 
-    def _spec(self) -> ModelSpec:
-        numbers = {name: float(getattr(self, name)) for name in ("alpha", "beta", "l1", "l2")}
-        return replace(super()._spec(), regularization=tuple(numbers.items()))
+    def _spec(self) -> DiagonalSpec:
+        numbers = map(float, (self.alpha, self.beta, self.l1, self.l2))
+        return replace(super()._spec(), regularization=Regularization(*numbers))
 
     def _rule(self, p: float) -> LogisticDescentRule:
         return LogisticDescentRule(1.0)

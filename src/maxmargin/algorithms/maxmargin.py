@@ -21,7 +21,7 @@ from maxmargin.kernels.functions import KERNELS, finite_diagonal
 from maxmargin.models.build import check_device, products_on
 from maxmargin.models.kernel_model import kernel_for
 from maxmargin.models.linear_model import as_rows
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree
 from maxmargin.solvers.device_passes import DevicePasses
 from maxmargin.solvers.kernel_oracle import KernelRows
@@ -265,16 +265,11 @@ class MaxMargin(Kernels, Predicting):
         return ExactTrainer(
             self.loss,
             self.calibration is not None,
-            ModelSpec(
+            ExpansionSpec(
                 fit_intercept=self.fit_intercept,
                 soft_margin=0.0 if self.soft_margin == "auto" else float(self.soft_margin),
                 intercept="pair",
-                kernel=self.kernel,
-                gamma=self.gamma,
-                degree=self.degree,
-                coef0=self.coef0,
-                cache_size=self.cache_size,
-                device=self.device,
+                kernel=filled(KernelSpec, self.get_params(deep=False)),
             ),
             Options(
                 type(self).__name__,
@@ -307,7 +302,7 @@ class MaxMargin(Kernels, Predicting):
                 "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
             )
         if self.kernel != "linear":
-            check_device(self._new_trainer().spec, None)
+            check_device(self._new_trainer().spec.kernel)
 
     def _check_can_leave_out(self, what: str, otherwise: str) -> None:
         """Raise unless leave-one-out outputs are known."""
@@ -450,7 +445,7 @@ class ExactTrainer:
 
     can_grow = False
 
-    def __init__(self, loss: str, calibrated: bool, spec: ModelSpec, options: Options) -> None:
+    def __init__(self, loss: str, calibrated: bool, spec: ExpansionSpec, options: Options) -> None:
         self.loss, self.spec, self.options = loss, spec, options
         self.calibrated = calibrated
 
@@ -536,7 +531,7 @@ class ExactTrainer:
         rows, width = problem.rows, problem.rows.shape[1]
         is_sparse, intercept = sparse.issparse(rows), bool(self.options.fit_intercept)
         passes: Any
-        if self.spec.device == "cpu":
+        if self.spec.kernel.device == "cpu":
             targets = inputs.as_targets(problem.codes, problem.classes.size)
             passes = HostPasses(
                 as_rows(rows, Tail(float(intercept), 0.0)), targets, problem.weights
@@ -546,7 +541,7 @@ class ExactTrainer:
                 "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
             )
         else:
-            products = products_on(self.spec.device)
+            products = products_on(self.spec.kernel.device)
             here, signs = products.here, signs_of(problem.codes, problem.classes)
             given = here(rows), here(signs), here(problem.weights)
             passes = DevicePasses(products, *given, intercept)
@@ -560,9 +555,9 @@ class ExactTrainer:
         )
 
     def _in_kernel(self, problem: Problem) -> KernelRows:
-        options, products = self.options, products_on(self.spec.device)
+        options, products = self.options, products_on(self.spec.kernel.device)
         kernel, points = kernel_for(
-            *(self.spec, problem.rows, products),
+            *(self.spec.kernel, problem.rows, products),
             whole=True,
             exact=True,
             sample_weight=problem.given,
@@ -575,7 +570,7 @@ class ExactTrainer:
             signs=signs_of(problem.codes, problem.classes).astype(float),
             sample_weight=problem.weights,
             intercept=bool(options.fit_intercept),
-            cache_bytes=1e6 * self.spec.cache_size,
+            cache_bytes=1e6 * self.spec.kernel.cache_size,
         )
 
     def concluded(self, state: State, radius: float, limit: str = "max_iter") -> Fitted:

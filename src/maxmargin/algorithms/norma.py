@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targe
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import Averages, Budgeted, Facts, ScaledIntercept, SmoothNorms
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import WeightsSpec
 
 
 @rule
@@ -100,11 +100,11 @@ class NORMA(SmoothNorms, Averages, Budgeted, ScaledIntercept, KernelClassifier):
     }
     settles: ClassVar[bool] = False
 
-    def _spec(self) -> ModelSpec:
+    def _spec(self) -> WeightsSpec:
         # In a mean those rows count that have long been forgotten.
         forgets = self.decay > 0.0 and not self.average
         smallest = self.truncation * self.rate if forgets else 0.0
-        return replace(super()._spec(), smallest=smallest)
+        return self._weights_spec(smallest=smallest)
 
     def _rule(self, p: float) -> NORMARule:
         if not self.rate * self.decay < 1.0:

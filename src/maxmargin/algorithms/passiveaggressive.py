@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from maxmargin.estimator.parameters import (
     ScaledColumns,
     ScaledIntercept,
 )
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import DiagonalSpec, WeightsSpec, cannot_scale, filled
 
 # A projection lands on margin 1 up to rounding; what is left must not count as a loss.
 SMALLEST_LOSS = 1e-12
@@ -116,9 +116,13 @@ class PassiveAggressive(
         "loss": [StrOptions({"hinge", "squared_hinge"})],
     }
 
-    def _spec(self) -> ModelSpec:
-        spec = super()._spec()
-        return replace(spec, metric="confidence", certified=False) if self.scaling else spec
+    def _spec(self) -> WeightsSpec:
+        if self.scaling is None:
+            return super()._spec()
+        for name, is_set in {"kernel": self.kernel != "linear", "budget": self.budget}.items():
+            if is_set:
+                raise cannot_scale(name, getattr(self, name), self.scaling)
+        return filled(DiagonalSpec, self._values() | {"metric": "confidence"})
 
     def _rule(self, p: float) -> PassiveAggressiveRule:
         limit = math.inf if self.C is None else float(self.C)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import Facts, Patience, ScaledIntercept
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import WeightsSpec
 
 # A step may land on margin 1; what is left by rounding must not count as a loss.
 SMALLEST_LOSS = 1e-12
@@ -119,8 +119,8 @@ class Projectron(ScaledIntercept, Patience, KernelClassifier):
     def _rule(self, p: float) -> ProjectronRule:
         return ProjectronRule(1.0 - SMALLEST_LOSS if self.plus else 0.0)
 
-    def _spec(self) -> ModelSpec:
-        return replace(super()._spec(), on_full="project", careful=True)
+    def _spec(self) -> WeightsSpec:
+        return self._weights_spec(on_budget=True, on_full="project", careful=True)
 
     @staticmethod
     @bound()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts, Patience
 from maxmargin.models.base import Model
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import WeightsSpec
 from maxmargin.training.passes import Outcome, Plan, run_passes
 
 
@@ -130,8 +130,8 @@ class PUMMA(Patience, KernelClassifier):
     def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
-    def _spec(self) -> ModelSpec:
-        return replace(super()._spec(), intercept="pair", in_plane=True)
+    def _spec(self) -> WeightsSpec:
+        return self._weights_spec(intercept="pair", in_plane=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

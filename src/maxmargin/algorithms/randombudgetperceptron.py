@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import Facts, Patience, ScaledIntercept
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import WeightsSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -73,8 +73,8 @@ class RandomBudgetPerceptron(ScaledIntercept, Patience, KernelClassifier):
     def _rule(self, p: float) -> PerceptronRule:
         return PerceptronRule(margin=0.0, rate=1.0)
 
-    def _spec(self) -> ModelSpec:
-        return replace(super()._spec(), on_full="random", lengths=False)
+    def _spec(self) -> WeightsSpec:
+        return self._weights_spec(on_full="random", lengths=False)
 
     @staticmethod
     @bound()

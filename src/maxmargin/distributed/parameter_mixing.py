@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from maxmargin.distributed.distributed_newton import Progress, Report
 from maxmargin.distributed.survey import Job
 from maxmargin.models.model_mixing import mixture
+from maxmargin.models.spec import LinearSpec
 from maxmargin.training import inputs
 from maxmargin.training.inputs import shown
 from maxmargin.training.online import OnlineTrainer
@@ -94,7 +95,7 @@ def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
         )
     learner.check_parameters()
     spec = trainer.spec
-    if spec.kernel != "linear" or spec.on_full is not None or spec.experts or spec.mixture:
+    if not isinstance(spec, LinearSpec):
         raise ValueError(
             f"{name} with a kernel, on a budget, or of several learners cannot be mixed: its "
             "weights are not those of features."

@@ -18,8 +18,16 @@ from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels, Paramet
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.kernels.products import NARROW_TYPES
 from maxmargin.models.base import Model
-from maxmargin.models.build import on_device
-from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.models.build import check_device, on_device
+from maxmargin.models.spec import (
+    BudgetSpec,
+    ExpansionSpec,
+    KernelSpec,
+    LinearSpec,
+    ModelSpec,
+    WeightsSpec,
+    filled,
+)
 from maxmargin.training.fit_warnings import warn_of
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import SHARED, Options
@@ -146,7 +154,7 @@ class OnlineClassifier(ParameterGroup, Incremental, Streamable):
 
     def _options(self) -> Options:
         """The hyper-parameters that training reads."""
-        parameters = self.get_params(deep=False)
+        parameters = self._values()
         off = self.against_noise.items()
         return Options(
             type(self).__name__,
@@ -156,6 +164,10 @@ class OnlineClassifier(ParameterGroup, Incremental, Streamable):
             unset=tuple(name for name, value in off if parameters.get(name, name) == value),
             **{name: parameters[name] for name in parameters.keys() & SHARED},
         )
+
+    def _values(self) -> Tree:
+        """The hyper-parameters, by name."""
+        return {name: getattr(self, name) for name in self._parameter_constraints}
 
     def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p), plan)
@@ -196,8 +208,8 @@ class RuleClassifier(OnlineClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        several = self.takes_several and self.class_weight is None
-        tags.classifier_tags.multi_label = several and self._spec().multiclass == "ovr"
+        needs = self.takes_several, self.class_weight is None, self._options().multiclass == "ovr"
+        tags.classifier_tags.multi_label = all(needs)
         return tags
 
 
@@ -229,10 +241,24 @@ class KernelClassifier(Kernels, RuleClassifier):
     }
 
     def _spec(self) -> ModelSpec:
-        given = {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}
-        if given.get("budget") is None:
-            given["on_full"] = None
-        return ModelSpec(**given, cache_size=self.cache_size, device=self.device)
+        return self._weights_spec()
+
+    def _weights_spec(self, *, on_budget: bool = False, **own: Any) -> WeightsSpec:
+        """The specification of weights, of features or in a kernel's space.
+
+        Parameters
+        ----------
+        on_budget : there is a budget in any case
+        **own : fields that are not parameters
+        """
+        given = self._values() | own
+        kernel = filled(KernelSpec, given)
+        if on_budget or given.get("budget") is not None:
+            return filled(BudgetSpec, given | {"kernel": kernel})
+        if self.kernel != "linear":
+            return filled(ExpansionSpec, given | {"kernel": kernel})
+        check_device(kernel)
+        return filled(LinearSpec, given)
 
     def _uses_weights(self) -> bool:
         return self.soft_margin > 0.0 or super()._uses_weights()

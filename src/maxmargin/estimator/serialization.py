@@ -21,7 +21,16 @@ from maxmargin.models.build import build, products_on
 from maxmargin.models.expert_model import ExpertModel, shapes_of_weights
 from maxmargin.models.kernel_model import KernelModel
 from maxmargin.models.linear_model import LinearModel
-from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.models.spec import (
+    UNSET,
+    BudgetSpec,
+    ExpansionSpec,
+    LinearSpec,
+    MixtureSpec,
+    ModelSpec,
+    VoteSpec,
+    WeightsSpec,
+)
 from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
@@ -41,9 +50,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Arrays = TypeVar("Arrays", Sigmoids, prediction_sets.SetTracker)
-# Structural parameters that files omit at these values: `on_full` has no effect without a budget,
-# and few learners have averages.
-LEFT_OUT = {"on_full": None, "average": False}
 
 
 def learned(state: State, parameters: Tree) -> Tree:
@@ -67,13 +73,7 @@ def learned(state: State, parameters: Tree) -> Tree:
         "model": model_tree.leaves_of(model),
     }
     if hasattr(model, "spec"):
-        names = sorted(STRUCTURAL & parameters.keys())  # in the same order in each process
-        structure = {name: getattr(model.spec, name) for name in names}
-        found["structure"] = {
-            name: value
-            for name, value in structure.items()
-            if name not in LEFT_OUT or value is not LEFT_OUT[name]
-        }
+        found["structure"] = _structure(model.spec, parameters)
         found["width"], found["private"] = model.width(), model.private_coordinates()
     return {name: value for name, value in found.items() if value is not None}
 
@@ -108,13 +108,22 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
 def model_by(learner: BaseLearner, found: Tree, classes: np.ndarray) -> Model:
     """The model of a file, for the parameters that the learner had when it was saved."""
     structure, parameters = found.pop("structure"), learner.get_params(deep=False)
-    wanted = STRUCTURAL & parameters.keys() - LEFT_OUT.keys()
-    if structure.keys() - LEFT_OUT.keys() != wanted:
-        raise ValueError("the model is not one for the parameters")
-    others = {k: v for k, v in parameters.items() if k not in STRUCTURAL}
-    then = type(learner)(**others | structure)
+    if not structure.keys() <= parameters.keys():
+        raise Misfit("the model is not one for the parameters")
+    then = type(learner)(**parameters | structure)
     then.check_parameters()
-    return model_from(found, classes, trainer_of(then).spec)
+    spec = trainer_of(then).spec
+    if _structure(spec, parameters) != structure:
+        raise Misfit("the model is not one for the parameters")
+    return model_from(found, classes, spec)
+
+
+def _structure(spec: ModelSpec, parameters: Tree) -> Tree:
+    """The parameters of a learner that its model was built with."""
+    structure = spec.structure()
+    if isinstance(spec, WeightsSpec):
+        structure = UNSET | structure
+    return {name: structure[name] for name in sorted(structure.keys() & parameters.keys())}
 
 
 def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
@@ -124,7 +133,7 @@ def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
     multilabel = _of_type(found.get("multilabel", False), bool)
     unseen = _of_type(found.get("unseen", False), bool)
     problems = problems_for(classes, unseen, multilabel)
-    if spec.experts:
+    if isinstance(spec, VoteSpec):
         model: Model = _vote_from(leaves, spec, problems, unseen, width)
     else:
         model = _one_from(leaves, spec, problems, unseen, width, private)
@@ -139,19 +148,15 @@ def _one_from(
     leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int, private: int
 ) -> Model:
     # Before memory is allocated for these lengths.
-    if spec.mixture:
+    if isinstance(spec, MixtureSpec):
         for path, shape in shapes_of_weights(spec, problems, width).items():
             _check_shape(leaves, path, shape)
-    elif spec.kernel == "linear" and spec.on_full is None:
+    elif isinstance(spec, LinearSpec):
         _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
     elif private:
         raise Misfit("there are private coordinates without linear.weights")
-    p: Any = leaves.get("p")
-    # The value of "log" was fixed by the number of columns at the start.
-    is_log = spec.p == "log" and isinstance(p, float) and 2.0 <= p < np.inf
-    # The width of a kernel is in the file: computed from rows, it would take memory per column.
     blank = build(
-        replace(spec, p=p if is_log else spec.p, gamma=1.0),
+        _resolved(spec, leaves.get("p")),
         problems,
         sparse.csr_matrix((max(private, 1), width)),
         radius=1.0 if private else None,
@@ -161,13 +166,24 @@ def _one_from(
     ).model
     blank.spec = spec
     if isinstance(blank, KernelModel | BudgetModel):
-        blank.products = products_on(spec.device)
+        blank.products = products_on(blank.spec.kernel.device)
     if blank.private_coordinates() != private:
         raise Misfit("there are private coordinates without a soft margin")
     return _filled(blank, leaves)
 
 
-def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int) -> VoteModel:
+def _resolved(spec: ModelSpec, p: object) -> ModelSpec:
+    """The specification with what the file fixes, which is not computed from rows."""
+    # The value of "log" was fixed by the number of columns at the start.
+    if isinstance(spec, LinearSpec) and spec.p == "log" and isinstance(p, float):
+        return replace(spec, p=p) if 2.0 <= p < np.inf else spec
+    # The width of a kernel would take memory per column.
+    if isinstance(spec, ExpansionSpec | BudgetSpec):
+        return replace(spec, kernel=replace(spec.kernel, gamma=1.0))
+    return spec
+
+
+def _vote_from(leaves: Tree, spec: VoteSpec, problems: int, unseen: bool, width: int) -> VoteModel:
     members = []
     for k, one in enumerate(spec.experts):
         path = f"members.{k}."

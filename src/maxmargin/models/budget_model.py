@@ -33,7 +33,7 @@ from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import Diverged
 from maxmargin.models.budget_policies import BLOCK, Eviction
 from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import BudgetSpec
 from maxmargin.spaces.budget_space import (
     FROM_BEFORE,
     Slots,
@@ -131,6 +131,7 @@ class Store:
 class BudgetModel(SupportModel):
     """Weight vectors ``w = sum_p a_p phi(x_p)`` over at most `budget` rows each."""
 
+    spec: BudgetSpec
     eviction: Annotated[Eviction, Saved()]
     store: Annotated[Store, Saved()]
     scalars: Annotated[Scalars, Saved()]
@@ -139,7 +140,7 @@ class BudgetModel(SupportModel):
 
     def __init__(
         self,
-        spec: ModelSpec,
+        spec: BudgetSpec,
         problems: int,
         width: int,
         tail: Tail,

@@ -26,7 +26,7 @@ from maxmargin.core.array_fields import (
     resized,
 )
 from maxmargin.kernels.points import shallow_copy
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import BudgetSpec
 from maxmargin.spaces.budget_space import Slots, SlotSpace
 from maxmargin.spaces.projection import Project
 from maxmargin.spaces.replacement import AtRandom, Oldest, Replace, renew
@@ -196,8 +196,8 @@ def copy_of(random: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(source)
 
 
-def eviction_for(spec: ModelSpec, random_state: Any) -> Eviction:
-    """The eviction of a specification with a budget."""
+def eviction_for(spec: BudgetSpec, random_state: Any) -> Eviction:
+    """The eviction of a specification."""
     if spec.on_full == "project":
         return Projecting(float(spec.threshold), spec.careful)
     if spec.on_full == "oldest":

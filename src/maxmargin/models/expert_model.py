@@ -42,13 +42,13 @@ from maxmargin.models.model_formulas import (
     Waves,
 )
 from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import MixtureSpec
 
 # The first rows and the directions take 2 kB for each column, with 256 components.
 MOST_COLUMNS = 2**16
 
 
-def new_experts(spec: ModelSpec, problems: int, width: int, random_state: Any) -> Experts:
+def new_experts(spec: MixtureSpec, problems: int, width: int, random_state: Any) -> Experts:
     """Experts at w = 0, and a mixture of them."""
     kinds = spec.mixture
     direct, standardized = parts_of(kinds)
@@ -113,13 +113,14 @@ class ExpertModel(Model):
     """
 
     experts: Annotated[Experts, Saved()]
+    spec: MixtureSpec
 
     loop: ClassVar[Any] = staticmethod(learn_rows)
     outputs_are_odds: ClassVar[bool] = True
     learns_rows_in_place: ClassVar[bool] = True
 
     def __init__(
-        self, spec: ModelSpec, problems: int, width: int, tail: Tail, random_state: Any
+        self, spec: MixtureSpec, problems: int, width: int, tail: Tail, random_state: Any
     ) -> None:
         self.spec, self.tail, self.tally = spec, tail, new_tally()
         self.experts = new_experts(spec, problems, width, random_state)
@@ -293,12 +294,12 @@ class ExpertModel(Model):
         return np.inf
 
 
-def rules_on_features(spec: ModelSpec) -> int:
+def rules_on_features(spec: MixtureSpec) -> int:
     """The number of rules on the features of one width."""
     return spec.mixture.count(ON_FEATURES) // len(WIDTHS)
 
 
-def shapes_of_weights(spec: ModelSpec, problems: int, width: int) -> dict[str, tuple[int, ...]]:
+def shapes_of_weights(spec: MixtureSpec, problems: int, width: int) -> dict[str, tuple[int, ...]]:
     """The shapes of the largest arrays of a mixture, by their names in files."""
     direct, standardized = map(len, parts_of(spec.mixture))
     shapes: dict[str, tuple[int, ...]] = {

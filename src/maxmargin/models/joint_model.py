@@ -14,18 +14,18 @@ from maxmargin.core.loop import maintain
 from maxmargin.core.row_scans import lowest_lead
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.resizing import sum_up_private_blocks
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import WeightsSpec
 from maxmargin.spaces.joint_space import JointSpace, JointWitness, KBest, OneBest
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.problem_scalars import ROUNDING
 
 
-def new_joint_space(linear: LinearSpace, spec: ModelSpec) -> JointSpace:
+def new_joint_space(linear: LinearSpace, spec: WeightsSpec) -> JointSpace:
     classes = linear.weights.shape[0]
     return JointSpace(linear, new_rivals(classes), rivals_policy(spec, classes))
 
 
-def rivals_policy(spec: ModelSpec, classes: int) -> OneBest | KBest:
+def rivals_policy(spec: WeightsSpec, classes: int) -> OneBest | KBest:
     """The policy that selects the rivals in a step."""
     most = spec.most_rivals(classes)
     return OneBest(1) if most is None else KBest(min(most, classes - 1))

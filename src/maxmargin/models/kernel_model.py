@@ -36,7 +36,7 @@ from maxmargin.models.base import Model, new_tally
 from maxmargin.models.joint_model import new_joint_space
 from maxmargin.models.kernel_fit import Block, KernelFit, KernelSpace
 from maxmargin.models.model_formulas import Formula, kernel_formula
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import BudgetSpec, ExpansionSpec, KernelSpec
 from maxmargin.spaces.certificate_vectors import PAST, Past, mean_weights
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import NOBODY, POSITIVE, PairSpace
@@ -51,7 +51,7 @@ LOST_IN_FIT = 1e-6
 
 
 def kernel_for(
-    spec: ModelSpec,
+    spec: KernelSpec,
     X: Any,
     products: Products,
     *,
@@ -93,7 +93,7 @@ def kernel_for(
     return kernel_in(np.float64)
 
 
-def gamma_for(spec: ModelSpec, X: Any, sample_weight: np.ndarray | None) -> float:
+def gamma_for(spec: KernelSpec, X: Any, sample_weight: np.ndarray | None) -> float:
     """The value of the parameter `gamma` for these rows."""
     width = X.shape[1]
     if spec.gamma == "auto":
@@ -172,6 +172,7 @@ class SupportModel(Model):
 
     kernel: Annotated[Kernel, Saved()]
     products: Products  # computes kernel values
+    spec: ExpansionSpec | BudgetSpec
     scalars: Scalars
     _width: int
     _bounds: np.ndarray | None
@@ -180,7 +181,7 @@ class SupportModel(Model):
 
     def __init__(
         self,
-        spec: ModelSpec,
+        spec: Any,
         problems: int,
         width: int,
         tail: Tail,
@@ -277,6 +278,7 @@ class SupportModel(Model):
 class KernelModel(SupportModel):
     """Weight vectors ``w = sum_k a_k phi(x_k)`` over any number of supporting rows."""
 
+    spec: ExpansionSpec
     scalars: Annotated[Scalars, Saved()]
     past: Past
     # The ids of the other rows that steps move along (see `PairKernelModel`).
@@ -316,7 +318,7 @@ class KernelModel(SupportModel):
 
     def begin_fit(self, rows: Points) -> None:
         """Begin a fit; present supports, which must be among the rows, are kept."""
-        self.training = KernelFit(self.space(), rows, 1e6 * self.spec.cache_size)
+        self.training = KernelFit(self.space(), rows, 1e6 * self.spec.kernel.cache_size)
         self.scalars.table.certifiable = ALL_COEFFICIENTS
         old = self.supports
         if old is not None and old.numbers.size:

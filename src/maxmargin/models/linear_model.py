@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
 from maxmargin.models import resizing
 from maxmargin.models.base import Model, new_tally
 from maxmargin.models.model_formulas import Planes
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import DiagonalSpec, LinearSpec
 from maxmargin.spaces.certificate_vectors import (
     MeanSpace,
     MeanWitness,
@@ -71,13 +72,14 @@ class LinearModel(Model):
 
     p: Annotated[float, Saved(at_least=1.0)]
     linear: Annotated[LinearSpace, Saved()]
+    spec: LinearSpec
 
     loop = staticmethod(learn)
     learns_rows_in_place = True
     steps_along_rows: ClassVar[bool] = True  # weights move along the row itself
 
     def __init__(
-        self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
+        self, spec: LinearSpec, problems: int, width: int, private: int, tail: Tail, p: float
     ) -> None:
         self.spec, self.tail, self.p, self.tally = spec, tail, p, new_tally()
         self.in_fit = False
@@ -350,13 +352,16 @@ class DiagonalModel(LinearModel):
     """
 
     diagonal: Annotated[DiagonalSpace, Saved()]
+    spec: DiagonalSpec
 
     steps_along_rows: ClassVar[bool] = False
 
     def _allocate(self, sizes: dict[str, int]) -> None:
         table, spec = self.linear.scalars.table, self.spec
         table.certifiable, table.next_mark = 0.0, NEVER
-        parameters: Any = {"follows": spec.scaling == "columns", **dict(spec.regularization)}
+        parameters: Any = {"follows": spec.scaling == "columns"}
+        if spec.regularization is not None:
+            parameters |= asdict(spec.regularization)
         metric = blank(METRICS[spec.metric or ""], sizes, **parameters)
         self.diagonal = blank(DiagonalSpace, sizes, linear=self.linear, metric=metric)
 

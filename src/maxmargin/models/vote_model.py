@@ -14,7 +14,7 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.votes import Votes, new_votes, predict_classes, score_votes, vote
 from maxmargin.models import model_formulas
 from maxmargin.models.base import Model, new_tally
-from maxmargin.models.spec import ModelSpec
+from maxmargin.models.spec import VoteSpec
 
 # Rows that all experts learn before the next ones, few enough to stay in the cache.
 BLOCK_BYTES = 2**18
@@ -48,8 +48,9 @@ class VoteModel(Model):
 
     votes: Annotated[Votes, Saved()]
     members: Annotated[list[Model], Saved()]
+    spec: VoteSpec
 
-    def __init__(self, spec: ModelSpec, problems: int, unseen: bool, members: list[Model]) -> None:
+    def __init__(self, spec: VoteSpec, problems: int, unseen: bool, members: list[Model]) -> None:
         self.spec, self.unseen, self.members = spec, unseen, members
         self.tail, self.tally = NO_TAIL, new_tally()
         self._problems = problems

@@ -25,7 +25,8 @@ _PARTS = {
         joint_model.JointModel kernel_model.JointKernelModel kernel_model.KernelModel
         kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
-        linear_model.DiagonalModel spec.ModelSpec
+        linear_model.DiagonalModel spec.BudgetSpec spec.DiagonalSpec spec.ExpansionSpec
+        spec.KernelSpec spec.LinearSpec spec.MixtureSpec spec.Regularization spec.VoteSpec
         vote_model.VoteModel
     """,
     "solvers": """

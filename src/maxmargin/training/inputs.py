@@ -439,12 +439,12 @@ def as_targets(
 # --------------------------------------------------------------------------- several labels a row
 def multilabel_needs(trainer: Trainer) -> str:
     """The first parameter that rows with several labels need to be different; empty if none."""
-    options, spec = trainer.options, trainer.spec
+    options = trainer.options
     needed = {
         "another learner": options.takes_several,
         "kernel='linear'": options.kernel == "linear" or options.several_in_kernels,
-        "budget=None": spec.budget is None,
-        "multiclass='ovr'": spec.multiclass == "ovr",
+        "budget=None": options.budget is None,
+        "multiclass='ovr'": options.multiclass == "ovr",
         "class_weight=None": options.class_weight is None,
     }
     return next((need for need, is_met in needed.items() if not is_met), "")

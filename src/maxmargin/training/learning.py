@@ -78,7 +78,7 @@ def learn(
     is_counted = totals is not state.totals
     if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
         model = model.twin()
-    by_steps = weight if model.spec.soft_margin == 0.0 else None
+    by_steps = weight if model.tail.private == 0.0 else None
     targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
     trace = model.tracing(given.order.size) if batch.traced else NO_TRACE
     presented = model.rows(given.X, weight), targets, given.order, rule, trace

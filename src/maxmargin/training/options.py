@@ -33,6 +33,8 @@ class Options:
     gamma: float | str = "scale"
     device: str = "cpu"
     average: bool = False
+    budget: int | None = None
+    multiclass: str = "ovr"
     max_iter: int = 1
     n_iter_no_change: int | None = None
     tol: float | None = None

@@ -95,12 +95,12 @@ def _verdict(passes: Passes, model: Model, margins: np.ndarray) -> tuple[bool, s
     plan, options, progress = passes.plan, passes.plan.options, passes.progress
     certificate = certified(model, margins, plan.ceiling, plan.shown)
     # Averaged weights may misclassify a row although there is no update left.
-    stuck = passes.converged and certificate.margin < 0.0 and not model.spec.average
+    stuck = passes.converged and certificate.margin < 0.0 and not model.spec.averages()
     converged = passes.converged and certificate.bound > 0.0 and not stuck
     unproved = options.tol is not None and not certificate.ratio >= 1.0 - options.tol
     if progress is not None and progress.ended:
         return converged, progress.complaint(
-            options.name, certificate.bound, passes.n_iter, options.unset, model.spec.average
+            options.name, certificate.bound, passes.n_iter, options.unset, model.spec.averages()
         )
     if converged and not unproved:
         return converged, ""
@@ -195,7 +195,7 @@ class Passes:
         options = self.plan.options
         # Presenting inseparable rows more often would give them more weight than they have.
         separated = self.plan.separable or mistakes == 0
-        if separated and options.settles and options.shuffle and not self.model.spec.average:
+        if separated and options.settles and options.shuffle and not self.model.spec.averages():
             # Leave one full pass for the end.
             most = (options.max_iter - self.n_iter - 1) * self.count
             for order in self.schedule.recent(most):

@@ -87,7 +87,7 @@ class Progress:
 
     def compares(self, model: Model) -> bool:
         """Is it time to look for the best weights? Means, and those of kernels, stay the last."""
-        return self.doubtful and not (model.spec.average or model.has_supports)
+        return self.doubtful and not (model.spec.averages() or model.has_supports)
 
     def compared(self, passes: Passes, order: np.ndarray, advance: Advance | None) -> int:
         """Let ``passes`` present these rows, and keep a twin of the model with the fewest errors.

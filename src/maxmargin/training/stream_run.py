@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 
 from maxmargin import streams
 from maxmargin._terminal import bar
+from maxmargin.models.spec import BudgetSpec, ExpansionSpec
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.training.inputs import as_targets, class_codes, likely_classes, listed, shown
 from maxmargin.training.learning import known_classes
@@ -359,8 +360,7 @@ def _check_passes(trainer: Trainer, source: streams.Source, passes: int) -> None
         )
     if options.tol is None:
         return
-    spec = trainer.spec
-    if spec.kernel != "linear" or spec.on_full is not None:
+    if isinstance(trainer.spec, ExpansionSpec | BudgetSpec):
         raise streams.OptionError(
             "tol with a kernel, or on a budget, needs all rows at once: use fit, or ",
             streams.Option("tol", None),
