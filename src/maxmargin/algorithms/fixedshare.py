@@ -351,9 +351,9 @@ class VoteTrainer(OnlineTrainer):
             learner.check_can_stream()
 
 
-def check_same_experts(spec: Any, state: State) -> None:
+def check_same_experts(spec: ModelSpec, state: State) -> None:
     """Refuse to go on with a vote of others."""
-    if spec.experts != state.model.spec.experts:
+    if spec != state.model.spec:
         raise ValueError(
             "The 'learners' parameter of FixedShare cannot change on a fitted model, but for "
             "numbers like the rate that its experts learn by. Fit anew."

@@ -20,7 +20,7 @@ from maxmargin.estimator.parameters import (
     ScaledColumns,
     ScaledIntercept,
 )
-from maxmargin.models.spec import DiagonalSpec, WeightsSpec, cannot_scale, filled
+from maxmargin.models.spec import DiagonalSpec, ModelSpec, cannot_scale, filled
 
 # A projection lands on margin 1 up to rounding; what is left must not count as a loss.
 SMALLEST_LOSS = 1e-12
@@ -116,7 +116,7 @@ class PassiveAggressive(
         "loss": [StrOptions({"hinge", "squared_hinge"})],
     }
 
-    def _spec(self) -> WeightsSpec:
+    def _spec(self) -> ModelSpec:
         if self.scaling is None:
             return super()._spec()
         for name, is_set in {"kernel": self.kernel != "linear", "budget": self.budget}.items():
