@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import normalize
 
 from maxmargin.streams.arrow import (
@@ -41,7 +40,8 @@ OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)")
 DIGITS = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 NOT_A_NUMBER = r"(?i)^[+-]?nan$"
 YES, NO = (*TRUE, "1"), (*FALSE, "0")
-words_of = HashingVectorizer().build_analyzer()
+# Words as scikit-learn's vectorizers find them, and ends of rows.
+WORD_OR_END = re.compile(r"\w\w+|\n")
 SECONDS_A_DAY = 86_400
 PARTS_OF_SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # Invalid dates such as 30 February are parsed as one of the first days of the next month.
@@ -183,16 +183,21 @@ class Text(Column):
 
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         check_text(self.name, column)
-        rows, gaps = as_text(column).to_pylist(), {None, *na}
+        pa, gaps = arrow(), {None, *na}
+        rows = as_text(column).to_pylist()
         missing = np.array([(row and row.strip()) in gaps for row in rows], bool)
-        tokens = (
-            () if gone else [f"{self.name}={word}" for word in words_of(row)]
-            for row, gone in zip(rows, missing, strict=True)
-        )
-        if not rows:
-            return Values(missing, words=sparse.csr_matrix((0, 2**self.bits)))
-        words = hasher(self.bits).transform(tokens)
-        return Values(missing, words=normalize(words, copy=False))
+        lines = ("" if gone else row for row, gone in zip(rows, missing, strict=True))
+        text = "".join(f"{line.replace(chr(10), ' ')}\n" for line in lines).lower()
+        # Each distinct word is hashed once; the first code is that of the ends.
+        found = pa.array(["\n", *WORD_OR_END.findall(text)]).dictionary_encode()
+        names = ([f"{self.name}={word}"] for word in found.dictionary.to_pylist())
+        buckets, codes = hasher(self.bits).transform(names).indices, found.indices.to_numpy()
+        ends = np.flatnonzero(codes == 0)
+        entries = buckets[codes[codes != 0]]
+        parts = np.ones(entries.size), entries, ends - np.arange(ends.size)
+        words = sparse.csr_matrix(parts, shape=(len(rows), 2**self.bits))
+        words.sum_duplicates()
+        return Values(missing, words=normalize(words, copy=False) if rows else words)
 
 
 @dataclass(frozen=True)
