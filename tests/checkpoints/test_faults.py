@@ -25,7 +25,7 @@ from maxmargin import (
 )
 from maxmargin.persistence import ModelFileError, container
 from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.training.stream_run import Checkpoint
+from maxmargin.training.stream_run import RunProgress
 
 
 def torn_in_many_ways(whole):
@@ -217,7 +217,7 @@ def test_files_that_the_system_refuses_to_extend(data, tmp_path):
     assert "{'RuntimeWarning'}" in done.stdout
     assert "File too large" in done.stdout
     assert model.read_bytes() == expected
-    progress = CheckpointFile(tmp_path / "c").read(Checkpoint.of).progress
+    progress = CheckpointFile(tmp_path / "c").read(RunProgress.of)
     assert progress.passes == 0
     assert 0 < progress.position < ROWS
     assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
@@ -258,5 +258,5 @@ def test_two_processes_with_one_checkpoint(data, tmp_path):
         run.communicate()
         assert run.returncode == 0
         assert model.read_bytes() == expected
-    assert CheckpointFile(tmp_path / "c").read(Checkpoint.of).progress.passes == 2
+    assert CheckpointFile(tmp_path / "c").read(RunProgress.of).passes == 2
     assert not list(tmp_path.glob("*c.*"))

@@ -5,7 +5,6 @@ import gzip
 import io
 import os
 import signal
-import sys
 from itertools import product
 
 import numpy as np
@@ -40,7 +39,7 @@ from maxmargin import (
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.training.online import OnlineTrainer
-from maxmargin.training.stream_run import Checkpoint
+from maxmargin.training.stream_run import RunProgress
 
 LEARNERS = [
     AMIRA(),
@@ -131,40 +130,12 @@ def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch, sigint
             clf.fit_stream(opened(data), checkpoint=tmp_path / "c", passes=PASSES)
     assert signal.getsignal(signal.SIGINT) is handler
     first = next(iter(opened(data).blocks()))
-    found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
-    assert found.progress.position == first.end
+    found = CheckpointFile(tmp_path / "c").read(RunProgress.of)
+    assert found.position == first.end
     assert found.place() == f"row {first.end} of pass 1"
     assert not hasattr(clf, "classes_")
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
     assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
-
-
-@pytest.mark.serial
-def test_ctrl_c_in_a_finalizer_is_not_lost(data, tmp_path, monkeypatch, sigint, capfd):
-    """Python drops exceptions there, after printing them."""
-    sigint(signal.default_int_handler)
-    source, hook = type(opened(data)), sys.__unraisablehook__
-    blocks = source.blocks
-
-    class Finalized:
-        def __del__(self):
-            signal.raise_signal(signal.SIGINT)
-
-    def interrupted(self, *args, **kwargs):
-        for block in blocks(self, *args, **kwargs):
-            Finalized()
-            yield block
-
-    clf = AMIRA()
-    with monkeypatch.context() as patch:
-        patch.setattr(source, "blocks", interrupted)
-        patch.setattr(sys, "unraisablehook", hook)
-        with pytest.raises(KeyboardInterrupt):
-            clf.fit_stream(opened(data), checkpoint=tmp_path / "c", passes=PASSES)
-        assert sys.unraisablehook is hook
-    assert capfd.readouterr().err == ""
-    found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
-    assert found.progress.position == next(iter(opened(data).blocks())).end
 
 
 @pytest.mark.parametrize("every", [1, 13, 30, 10**6, None])

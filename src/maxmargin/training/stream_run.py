@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
@@ -19,6 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin import streams
+from maxmargin._interrupts import uninterrupted
 from maxmargin._terminal import bar
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec
 from maxmargin.persistence.checkpoints import CheckpointFile
@@ -65,60 +62,126 @@ def fit_stream(
     trainer, classes = trainer_of(learner), request.classes
     _check_passes(trainer, source, request.passes)
     file = None if request.checkpoint is None else CheckpointFile(request.checkpoint)
-    found = None if file is None else file.read(Checkpoint.of)
-    if found is None:
+    progress = None if file is None else file.read(RunProgress.of)
+    if progress is None:
         survey = source.glance()
         found_classes: ArrayLike = () if survey.classes is None else survey.classes
         if before is None and classes is None and np.size(found_classes) < 2:
             survey = source.survey()  # rows may be sorted by label
-        progress = _initial_progress(trainer, before, source, survey, classes, file)
+        progress = _initial_progress(learner, before, source, survey, request)
     else:
-        found.check_same(learner, source, classes, request.passes)
-        progress = found.progress
-        assert progress.schema is not None  # as `Checkpoint.of` has checked
+        progress.check_same(learner, source, classes, request.passes)
+        progress.learner = learner
         source.restore(progress.schema)
     guessed = before is None and classes is None
-    run = Run(learner, source, file, request, progress, guessed)
-    for can_restart in (source.repeatable, False):
-        try:
-            run.execute()
-            break
-        except streams.Surprise:
-            if not can_restart:
-                raise
-        progress = _initial_progress(trainer, before, source, source.survey(), classes, file)
-        run = Run(learner, source, file, request, progress, guessed=False, surveyed=True)
-    return run.final_state()
+    try:
+        return Run(source, file, request, progress, guessed).execute()
+    except streams.Surprise:
+        if not source.repeatable:
+            raise
+    progress = _initial_progress(learner, before, source, source.survey(), request)
+    return Run(source, file, request, progress, guessed=False, surveyed=True).execute()
 
 
 @dataclass
 class RunProgress:
-    """The progress of a run over a stream."""
+    """The progress of a run over a stream: what a checkpoint holds."""
 
+    learner: BaseEstimator
     state: State | None
     classes: np.ndarray
+    schema: Tree  # by which rows are read
     width: int = 0  # columns seen so far; the state may have more
     position: int = 0  # rows of the current pass that were learned
     passes: int = 0  # completed
     updates: int = 0  # before the current pass; the first one is never quiet after other rows
     settled: bool = False  # converged
     source: str = ""  # its identity
-    schema: dict[str, Any] | None = None
 
     def place(self) -> str:
         """A description for messages."""
         return f"row {self.position:,} of pass {self.passes + 1}"
 
+    def content(self) -> Tree:
+        """The progress for a file."""
+        kept = {name: value for name, value in vars(self).items() if name != "state"}
+        learner, schema = with_state(self.learner, self.state), storable(self.schema)
+        return {**kept, "learner": learner, "schema": schema}
+
+    @classmethod
+    def of(cls, content: Tree) -> RunProgress:
+        """The progress with the content of a file; raises if a run cannot resume from it."""
+        learner, classes = content["learner"], content["classes"]
+        if not (is_learner(learner) and hasattr(learner, "fit_stream")):
+            raise ValueError("it contains no learner")
+        state = state_of(learner)
+        content = {**content, "schema": restored(content["schema"])}
+        progress = cls(state=state, **content)
+        counts = (progress.position, progress.width, progress.passes, progress.updates)
+        if not all(type(number) is int and 0 <= number < 2**62 for number in counts):
+            raise ValueError("its counts are not whole numbers")
+        if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
+            raise ValueError("its classes are not at least two labels")
+        wanted = (bool, str, dict)
+        if (type(progress.settled), type(progress.source), type(progress.schema)) != wanted:
+            raise ValueError("it does not describe a source")
+        if state is not None and not np.array_equal(state.classes, classes):
+            raise ValueError("its learner has other classes")
+        if progress.position > 0 and state is None:
+            raise ValueError("its learner has learned nothing")
+        return progress
+
+    def check_same(
+        self, wanted: BaseEstimator, source: streams.Source, classes: ArrayLike | None, passes: int
+    ) -> None:
+        """Raise unless learner, source, classes and number of passes fit the checkpoint."""
+        instead = "use another file, or delete it."
+        kind, other = type(self.learner), type(wanted)
+        if kind is not other:
+            raise ValueError(
+                f"The checkpoint is one of {kind.__name__}, not {other.__name__}; {instead}"
+            )
+        then, now = self.learner.get_params(deep=False), wanted.get_params(deep=False)
+        for name, value in now.items():
+            if _comparable(then[name]) != _comparable(value):
+                made = streams.Option(name, then[name])
+                raise streams.OptionError(
+                    "The checkpoint was made with ", made, f", not {value!r}; {instead}"
+                )
+        if self.source != source.identity():
+            raise ValueError(
+                f"The checkpoint is one of another source than {source.name}, or of what it was "
+                f"before it was changed; {instead}"
+            )
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes):
+            raise ValueError(
+                f"The checkpoint was made for the classes {listed(self.classes)}; {instead}"
+            )
+        if (self.passes, self.position) > (passes, 0):
+            raise streams.OptionError(
+                "The checkpoint is farther on than ",
+                streams.Option("passes", passes),
+                f": {self.passes} passes and {self.position:,} rows; {instead}",
+            )
+
+
+def _comparable(value: Any) -> str:
+    """A parameter as text; of objects with a state, such as random generators, only the type."""
+    if isinstance(value, dict):
+        return repr(sorted((_comparable(key), _comparable(each)) for key, each in value.items()))
+    is_plain = value is None or isinstance(value, bool | int | float | str | np.generic)
+    return repr(getattr(value, "item", lambda: value)()) if is_plain else type(value).__name__
+
 
 def _initial_progress(
-    trainer: Trainer,
+    learner: BaseEstimator,
     before: State | None,
     source: streams.Source,
     survey: streams.Survey,
-    classes: ArrayLike | None,
-    file: CheckpointFile | None,
+    request: Request,
 ) -> RunProgress:
     """The progress of a run at its first row."""
+    classes = request.classes
     source.begin()
     if survey.classes is None:
         raise ValueError(f"{source.name} has no labels.")
@@ -128,7 +191,7 @@ def _initial_progress(
             known_classes(classes, before.classes)
         model, classes = before.model, before.classes
         # Margins are measured on the rows of this source only, and bounds are then about the same.
-        model = model.twin() if trainer.options.tol is None else model.continued()
+        model = model.twin() if trainer_of(learner).options.tol is None else model.continued()
         before = before._replace(model=model, ceiling=np.inf)
     if classes is not None and np.unique(classes).size < 2:
         raise ValueError(f"classes must name at least two labels, got {list(classes)}.")  # type: ignore[arg-type]
@@ -137,11 +200,12 @@ def _initial_progress(
     classes = np.unique(classes)
     _check_classes(classes, source)
     return RunProgress(
+        learner,
         before,
-        classes=classes,
+        classes,
+        source.schema(),
         width=0 if before is None else before.features.count,
-        source=source.identity() if file else "",
-        schema=source.schema(),
+        source="" if request.checkpoint is None else source.identity(),
     )
 
 
@@ -154,7 +218,6 @@ class Run:
 
     def __init__(
         self,
-        learner: BaseEstimator,
         source: streams.Source,
         file: CheckpointFile | None,
         request: Request,
@@ -162,36 +225,36 @@ class Run:
         guessed: bool,
         surveyed: bool = False,
     ) -> None:
-        self.learner, self.source, self.file, self.request = learner, source, file, request
+        self.source, self.file, self.request = source, file, request
         self.progress, self.guessed, self.surveyed = progress, guessed, surveyed
-        self.trainer = trainer_of(learner)
+        self.trainer = trainer_of(progress.learner)
         self.options = self.trainer.options
         self._written_at = time.monotonic()
         self._written_row = progress.position
 
-    def execute(self) -> None:
-        """Make the remaining passes; Ctrl-C leaves a checkpoint."""
-        if self._is_over():
-            return
-        total = None if self.source.total is None else self.source.total / MEGABYTE
-        with Interrupts() as interrupts:
+    def execute(self) -> State:
+        """The state after the remaining passes; Ctrl-C leaves a checkpoint."""
+        if not self._is_over():
+            total = None if self.source.total is None else self.source.total / MEGABYTE
             self._write()  # fails now if it cannot be written
             try:
                 while not self._is_over():
                     with bar(self._title(), total, "MB", enabled=self.request.progress) as advance:
-                        self._one_pass(interrupts, advance)
+                        self._one_pass(advance)
                     self._drop_unused_columns()
                     self.source.end_pass()
                     settled = self._has_settled()
-                    with interrupts.held_back():
+                    with uninterrupted():
                         self._end_pass(settled)
             finally:
-                self._drop_unused_columns()
-                if self.progress.state is not None:
-                    self.progress.state = self.final_state()
-                self._write()
+                with uninterrupted():
+                    self._drop_unused_columns()
+                    if self.progress.state is not None:
+                        self.progress.state = self._final_state()
+                    self._write()
+        return self._final_state()
 
-    def final_state(self) -> State:
+    def _final_state(self) -> State:
         """The state, with the schema by which rows were read."""
         assert self.progress.state is not None
         return self.progress.state._replace(schema=self.source.schema())
@@ -205,12 +268,12 @@ class Run:
             return f"{title}, certified {_ratio(state):.4f}"
         return title
 
-    def _one_pass(self, interrupts: Interrupts, advance: Advance) -> None:
+    def _one_pass(self, advance: Advance) -> None:
         progress, done, began = self.progress, 0, time.perf_counter()
         first_row = progress.position
         with contextlib.closing(each for each in self.source.blocks(progress.position)) as blocks:
             for block in blocks:
-                with interrupts.held_back():
+                with uninterrupted():
                     self._learn(block)
                     progress.position = block.end
                     self.source.reach(block)
@@ -307,10 +370,7 @@ class Run:
         if self.file is not None:
             progress = self.progress
             progress.schema = self.source.schema()
-            content = dict(vars(progress))
-            content["schema"] = storable(progress.schema)
-            content["learner"] = with_state(self.learner, content.pop("state"))
-            self.file.write(content, progress.place())
+            self.file.write(progress.content(), progress.place())
             self._written_at, self._written_row = time.monotonic(), progress.position
 
 
@@ -401,123 +461,3 @@ def _check_classes(classes: np.ndarray, source: streams.Source) -> None:
         )
     if classes.dtype.kind == "f" and not np.isfinite(classes).all():
         raise streams.StreamError(f"{source.name}: the labels contain NaN or infinity.")
-
-
-# -------------------------------------------------------------------------------------- checkpoints
-class Checkpoint(NamedTuple):
-    """The progress of a run, and its learner."""
-
-    progress: RunProgress
-    learner: BaseEstimator
-
-    @classmethod
-    def of(cls, content: Tree) -> Checkpoint:
-        """The checkpoint with the content of a file; raises if a run cannot resume from it."""
-        learner, classes = content.pop("learner"), content["classes"]
-        if not (is_learner(learner) and hasattr(learner, "fit_stream")):
-            raise ValueError("it contains no learner")
-        state = state_of(learner)
-        content["schema"] = restored(content["schema"])
-        progress = RunProgress(state=state, **content)
-        counts = (progress.position, progress.width, progress.passes, progress.updates)
-        if not all(type(number) is int and 0 <= number < 2**62 for number in counts):
-            raise ValueError("its counts are not whole numbers")
-        if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
-            raise ValueError("its classes are not at least two labels")
-        wanted = (bool, str, dict)
-        if (type(progress.settled), type(progress.source), type(progress.schema)) != wanted:
-            raise ValueError("it does not describe a source")
-        if state is not None and not np.array_equal(state.classes, classes):
-            raise ValueError("its learner has other classes")
-        if progress.position > 0 and state is None:
-            raise ValueError("its learner has learned nothing")
-        return cls(progress, learner)
-
-    def place(self) -> str:
-        return self.progress.place()
-
-    def check_same(
-        self, wanted: BaseEstimator, source: streams.Source, classes: ArrayLike | None, passes: int
-    ) -> None:
-        """Raise unless learner, source, classes and number of passes fit the checkpoint."""
-        progress, learner, instead = self.progress, self.learner, "use another file, or delete it."
-        if type(learner) is not type(wanted):
-            raise ValueError(
-                f"The checkpoint is one of {type(learner).__name__}, not {type(wanted).__name__}; "
-                f"{instead}"
-            )
-        then, now = learner.get_params(deep=False), wanted.get_params(deep=False)
-        for name, value in now.items():
-            if _comparable(then[name]) != _comparable(value):
-                made = streams.Option(name, then[name])
-                raise streams.OptionError(
-                    "The checkpoint was made with ", made, f", not {value!r}; {instead}"
-                )
-        if progress.source != source.identity():
-            raise ValueError(
-                f"The checkpoint is one of another source than {source.name}, or of what it was "
-                f"before it was changed; {instead}"
-            )
-        if classes is not None and not np.array_equal(np.unique(classes), progress.classes):
-            raise ValueError(
-                f"The checkpoint was made for the classes {listed(progress.classes)}; {instead}"
-            )
-        if (progress.passes, progress.position) > (passes, 0):
-            raise streams.OptionError(
-                "The checkpoint is farther on than ",
-                streams.Option("passes", passes),
-                f": {progress.passes} passes and {progress.position:,} rows; {instead}",
-            )
-
-
-def _comparable(value: Any) -> str:
-    """A parameter as text; of objects with a state, such as random generators, only the type."""
-    if isinstance(value, dict):
-        return repr(sorted((_comparable(key), _comparable(each)) for key, each in value.items()))
-    is_plain = value is None or isinstance(value, bool | int | float | str | np.generic)
-    return repr(getattr(value, "item", lambda: value)()) if is_plain else type(value).__name__
-
-
-# ------------------------------------------------------------------------------------------- Ctrl-C
-class Interrupts:
-    """Delays Ctrl-C during operations that must complete."""
-
-    def __init__(self) -> None:
-        self._holding = False
-        self._pending = False
-        self._before: Any = None
-        self._unraisable: Callable[[sys.UnraisableHookArgs], object] = sys.unraisablehook
-
-    def __enter__(self) -> Interrupts:
-        # If Ctrl-C is ignored, as under `nohup` or with `&`, it stays ignored.
-        is_handled = signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
-        if is_handled and threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._handle)
-            self._unraisable, sys.unraisablehook = sys.unraisablehook, self._report
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            sys.unraisablehook = self._unraisable
-
-    def _handle(self, *_: object) -> None:
-        self._pending = True
-        if not self._holding:
-            raise KeyboardInterrupt
-
-    def _report(self, unraisable: sys.UnraisableHookArgs) -> None:
-        # Python prints an exception raised in a finalizer and drops it. Ctrl-C is not lost that
-        # way, because `held_back` raises it again, so there is nothing to print.
-        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-            self._unraisable(unraisable)
-
-    @contextlib.contextmanager
-    def held_back(self) -> Iterator[None]:
-        self._holding = True
-        try:
-            yield
-        finally:
-            self._holding = False
-        if self._pending:
-            raise KeyboardInterrupt
