@@ -52,23 +52,17 @@ class FileArray:
     def __getitem__(self, rows: slice) -> np.ndarray:
         begin, end, _ = rows.indices(self.shape[0])
         count, row = max(end - begin, 0), self.shape[1:]
-        with open(self._path, "rb", buffering=0) as file:
-            if not self._by_columns:
-                return self._read(file, begin * math.prod(row), (count, *row))
-            columns = np.empty((row[0], count), self.dtype)
-            for k, column in enumerate(columns):
-                column[:] = self._read(file, k * self.shape[0] + begin, (count,))
-            return columns.T
+        if not self._by_columns:
+            return self._read(begin * math.prod(row), count * math.prod(row)).reshape(count, *row)
+        starts = range(begin, self.size + begin, self.shape[0])
+        return np.stack([self._read(start, count) for start in starts]).T
 
-    def _read(self, file: Any, first: int, shape: tuple[int, ...]) -> np.ndarray:
-        """An array of items from the first one on."""
-        array = np.empty(shape, self.dtype)
-        file.seek(self._offset + first * self.dtype.itemsize)
-        left: Any = memoryview(array.reshape(-1).view(np.uint8).data)
-        while left and (count := file.readinto(left)):
-            left = left[count:]
-        if left:
-            raise StreamError(f"{self._path}: it ended {len(left):,} bytes too early.")
+    def _read(self, first: int, count: int) -> np.ndarray:
+        """So many items from the first one on."""
+        offset = self._offset + first * self.dtype.itemsize
+        array = np.fromfile(self._path, self.dtype, count, offset=offset)
+        if array.size < count:
+            raise StreamError(f"{self._path}: it ended {count - array.size:,} items too early.")
         return array
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Iterable, Mapping
-from decimal import Decimal
 from itertools import chain, islice
 from numbers import Number
 from typing import Any
@@ -117,12 +116,8 @@ def _as_text(value: Any, is_number: bool) -> str:
         return value
     if isinstance(value, bool | np.bool_):
         return str(int(value)) if is_number else str(value).lower()
-    if is_number and isinstance(value, float | np.floating | Decimal):
-        number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
-        if not number.is_finite():
-            return str(number)
-        sign, digits, exponent = number.as_tuple()  # independent of the decimal separator
-        return f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"
     if isinstance(value, float | np.floating):
-        return str(arrow().scalar(value).cast("string").as_py())
+        return (
+            repr(float(value)) if is_number else str(arrow().scalar(value).cast("string").as_py())
+        )
     return str(value)

@@ -133,7 +133,7 @@ class Recipe(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Recipe:
         """Learn from all rows of a frame, an array, a CSR matrix or a list of dicts."""
         fresh = Recipe(**self.get_params(deep=False)).partial_fit(X, y)
-        self.__dict__.update(vars(fresh))
+        self.plan_, self.running_ = fresh.plan_, fresh.running_
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Recipe:
@@ -141,7 +141,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         plan, rows = self._encoded(X, y, skips=True)
         running = self.running_ if hasattr(self, "plan_") else plan.begin()
         _, running = plan.prepare(rows, running, learn=True)
-        self.__dict__.update(plan_=plan, running_=running)  # both or none
+        self.plan_, self.running_ = plan, running
         return self
 
     def transform(self, X: Any) -> Any:
