@@ -2,16 +2,13 @@
 
 import errno
 import os
-import stat
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from streamed import (
-    BLOCK_SIZE,
     PASSES,
-    ROWS,
     Breaking,
     opened,
     resumed,
@@ -123,34 +120,6 @@ def test_what_killed_processes_left_is_deleted_later(data, tmp_path):
     assert all(path.exists() for path in (*others, foreign))
 
 
-def test_what_is_not_a_checkpoint_is_not_replaced_by_one(data, tmp_path):
-    (tmp_path / "c").write_bytes(b"of somebody else")
-    with pytest.raises(ModelFileError, match=r"c: not a maxmargin file"):
-        resumed(AMIRA(), opened(data), tmp_path / "c")
-    assert (tmp_path / "c").read_bytes() == b"of somebody else"
-
-
-@pytest.mark.parametrize("is_dangling", [False, True])
-def test_a_link_to_a_checkpoint_stays_a_link(is_dangling, data, tmp_path):
-    (tmp_path / "disk").mkdir()
-    link, target = tmp_path / "link", tmp_path / "disk" / "c"
-    link.symlink_to(target)
-    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
-    stopped(AMIRA(), opened(data), 3, target if not is_dangling else link)
-    assert saved_bytes(resumed(AMIRA(), opened(data), link), tmp_path) == expected
-    assert link.is_symlink()
-    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["c"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions are those of POSIX")
-def test_checkpoints_keep_their_permissions(data, tmp_path):
-    checkpoint = tmp_path / "c"
-    stopped(AMIRA(), opened(data), 6, checkpoint)
-    checkpoint.chmod(0o600)
-    resumed(AMIRA(), opened(data), checkpoint)
-    assert stat.S_IMODE(checkpoint.stat().st_mode) == 0o600
-
-
 def test_a_full_disk_does_not_stop_learning(data, tmp_path, monkeypatch):
     checkpoint = tmp_path / "c"
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
@@ -172,55 +141,6 @@ def test_a_full_disk_does_not_stop_learning(data, tmp_path, monkeypatch):
     assert checkpoint.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if "c" in path.name] == ["c"]
     assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
-
-
-FULL_DISK = """
-import resource, sys, warnings
-import maxmargin
-from maxmargin import AMIRA, streams
-from maxmargin.persistence.checkpoints import CheckpointFile
-
-data, checkpoint, model, block_size, passes = sys.argv[1:]
-write, count = CheckpointFile.write, 0
-
-
-def limited(self, content, place):
-    global count
-    count += 1
-    if count == 4:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, -1))
-    write(self, content, place)
-
-
-CheckpointFile.write = limited
-source = streams.open(data, block_size=int(block_size))
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    clf = AMIRA().fit_stream(source, checkpoint=checkpoint, every=1, passes=int(passes))
-resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
-maxmargin.save(clf, model)
-print({warning.category.__name__ for warning in caught}, caught[0].message)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are those of POSIX")
-def test_files_that_the_system_refuses_to_extend(data, tmp_path):
-    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
-    model = tmp_path / "model.mm"
-    options = [str(BLOCK_SIZE), str(PASSES)]
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, data, tmp_path / "c", model, *options],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "{'RuntimeWarning'}" in done.stdout
-    assert "File too large" in done.stdout
-    assert model.read_bytes() == expected
-    progress = CheckpointFile(tmp_path / "c").read(RunProgress.of)
-    assert progress.passes == 0
-    assert 0 < progress.position < ROWS
-    assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
 
 
 # ------------------------------------------------------------------------------------ two at a time

@@ -142,11 +142,6 @@ def test_pipes(kind, first):
     assert_same(everything(blocks), read(TEXT))
 
 
-@pytest.mark.parametrize("kind", COMPRESS)
-def test_compressed_bytes_in_memory(kind):
-    assert_same(read(COMPRESS[kind](TEXT)), read(TEXT))
-
-
 def test_of_a_pipe_the_first_block_is_looked_at():
     with a_pipe(b"1 1:1\n2 2:1\n", b"3 9:1\n", b"4 3:1\n") as file:
         source = streams.open(file, block_size=12)

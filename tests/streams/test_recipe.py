@@ -651,24 +651,6 @@ def test_a_value_of_another_kind_is_refused_with_a_remedy(tmp_path, form, kind, 
     assert prepared(source).shape[0] == 2
 
 
-def test_a_run_goes_on_with_the_same_missing_values_only(tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=100).astype(str)
-    table = pd.DataFrame({"x": np.where(x < "-0.5", "--", x), "y": rng.integers(0, 2, 100)})
-    (tmp_path / "t.csv").write_bytes(csv_of(table))
-
-    def fitted(na_values):
-        source = streams.open(
-            tmp_path / "t.csv", recipe=Recipe({"x": "number"}), block_size=500, na_values=na_values
-        )
-        return Perceptron().fit_stream(source, checkpoint=tmp_path / "c", every=1)
-
-    first = fitted(["--"])
-    np.testing.assert_array_equal(fitted(["--"]).coef_, first.coef_)
-    with pytest.raises(StreamError, match="read differently before"):
-        fitted(["--", "unknown"])
-
-
 # ------------------------------------------------------------- what was taken for something else
 ROME = datetime.timezone(datetime.timedelta(hours=1))
 
