@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import importlib
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,24 +33,28 @@ class Piece(NamedTuple):
     lost: Sequence[int] = ()  # indices of rows that were skipped, among all rows read so far
 
 
-class TableReader(Protocol):
+class TableReader(abc.ABC):
     """Rows in named columns, as Arrow tables."""
 
     name: str  # for messages
-    total: int | None  # size in bytes, if known
-    rows: int | None  # number of rows, if it is known without reading them
-    repeatable: bool  # whether it can be read more than once
-    is_threaded: bool  # whether another thread may read it
+    total: int | None = None  # size in bytes, if known
+    rows: int | None = None  # number of rows, if it is known without reading them
+    repeatable: bool = True  # whether it can be read more than once
+    is_threaded: bool = True  # whether another thread may read it
 
+    @abc.abstractmethod
     def kinds(self) -> dict[str, str | None]:
         """The columns and their kinds: "number", "boolean", "text", or None for other types."""
 
+    @abc.abstractmethod
     def pieces(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
         """All rows, preferably so many at once; these columns, where text is of such kinds."""
 
     def first(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
         """The first rows, perhaps all of them; `pieces` has them as well."""
+        return self.pieces(kinds, rows)
 
+    @abc.abstractmethod
     def identity(self) -> str:
         """See `Source.identity`."""
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maxmargin.streams.arrow import WEIGHT, Piece, arrow
+from maxmargin.streams.arrow import WEIGHT, Piece, TableReader, arrow
 from maxmargin.streams.files import Files, Pipe, Prefixed, as_damage, text_of
 from maxmargin.streams.option_errors import Option, OptionWarning
 from maxmargin.streams.source import BLOCK_SIZE, StreamError
@@ -47,15 +47,12 @@ class Header(NamedTuple):
     lines: int  # before the first row
 
 
-class CsvReader:
+class CsvReader(TableReader):
     """Tables from one or several files, or from a pipe.
 
     With ``skip``, rows that cannot be split into columns are skipped, and columns with other values
     than numbers remain text.
     """
-
-    rows: int | None = None
-    is_threaded = True
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.streams.arrow import NAMES, WEIGHT, Piece, arrow, learned_as_text
+from maxmargin.streams.arrow import NAMES, WEIGHT, Piece, TableReader, arrow, learned_as_text
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.iterators import ROWS_AT_ONCE, as_row
 from maxmargin.streams.source import StreamError
@@ -19,14 +19,12 @@ from maxmargin.streams.source import StreamError
 LABEL, WEIGHT_COLUMN = "\0label", "\0weight"
 
 
-class DictReader:
+class DictReader(TableReader):
     """Tables from an iterable of dicts, perhaps with labels and weights.
 
     The columns are the names in the first rows; the value of a name that a dict lacks is missing.
     """
 
-    total: int | None = None
-    rows: int | None = None
     is_threaded = False  # some iterators, such as database cursors, work in no other thread
 
     def __init__(self, rows: Iterable[Any]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from maxmargin.streams.arrow import Piece, arrow, as_stream_errors, is_numeric, kind_of
+from maxmargin.streams.arrow import Piece, TableReader, arrow, as_stream_errors, is_numeric, kind_of
 from maxmargin.streams.files import Files, naming_errors
 from maxmargin.streams.source import StreamError
 
@@ -19,13 +19,11 @@ ROWS_AT_ONCE, ROWS_KNOWN = 2**14, 100
 OF_TABLES = ("collect_batches", "scanner", "columns", "column_names")
 
 
-class DatasetReader:
+class DatasetReader(TableReader):
     """Files of one format, by pyarrow.dataset; folders may be partitioned as by Hive.
 
     The first file determines the columns.
     """
-
-    repeatable = is_threaded = True
 
     def __init__(self, files: Files, format: str) -> None:
         self._files, self.name, self.total = files, files.name, files.size
@@ -44,13 +42,10 @@ class DatasetReader:
                 schema = arrow().schema([_as_float(field) for field in schema])
                 data = datasets.dataset(files.paths, schema=schema, **how)
             self._data = data
-            self.rows: int | None = data.count_rows() if format != "json" else None
+            self.rows = data.count_rows() if format != "json" else None
 
     def kinds(self) -> dict[str, str | None]:
         return {field.name: kind_of(field.type) for field in self._data.schema}
-
-    def first(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
-        return self.pieces(kinds, rows)
 
     def pieces(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
         seen = 0
@@ -70,10 +65,8 @@ class DatasetReader:
         return self._files.identity()
 
 
-class FrameReader:
+class FrameReader(TableReader):
     """A frame of any library that narwhals knows, converted slice by slice."""
-
-    repeatable = is_threaded = True
 
     def __init__(self, frame: Any) -> None:
         self.name = f"<{type(frame).__module__.split('.')[0]} frame>"
@@ -82,8 +75,8 @@ class FrameReader:
         self._frame = _narwhals().from_native(frame, eager_only=True)
         if any(not isinstance(name, str) for name in self._frame.columns):  # pandas
             self._frame = self._frame.rename({name: str(name) for name in self._frame.columns})
-        self.rows: int | None = len(self._frame)
-        self.total: int | None = int(self._frame.estimated_size())
+        self.rows = len(self._frame)
+        self.total = int(self._frame.estimated_size())
 
     def kinds(self) -> dict[str, str | None]:
         narwhals = _narwhals()
@@ -110,9 +103,6 @@ class FrameReader:
                 table = chosen[begin:end].to_arrow()
             yield Piece(table, int((self.total or 0) * end / size))
 
-    def first(self, kinds: Mapping[str, str], rows: int) -> Generator[Piece, None, None]:
-        return self.pieces(kinds, rows)
-
     def whole(self) -> Any:
         """The frame as a table of pyarrow."""
         return self._slice(0, len(self._frame))
@@ -127,15 +117,11 @@ class FrameReader:
         return hashed.hexdigest()
 
 
-class BatchReader:
+class BatchReader(TableReader):
     """Record batches, without copies, of a source that `gives_batches`.
 
     Tables can be read repeatedly. A bare stream is read once: its first batch is kept.
     """
-
-    total: int | None = None
-    rows: int | None = None
-    is_threaded = True
 
     def __init__(self, source: Any) -> None:
         self.name, self._source = f"<{type(source).__name__}>", source
