@@ -14,7 +14,6 @@ from maxmargin.streams.option_errors import Message, Option
 ENOUGH_NUMBERS = 0.9
 # Leading zeros occur in zip codes and other identifiers, not in numbers.
 LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
-BLANKS = " \t"
 # The missing values of pandas, and the "?" of the UCI repository.
 MISSING = (
     *("", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "None"),
