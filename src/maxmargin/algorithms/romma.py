@@ -98,7 +98,7 @@ class ROMMA(Averages, OneBest, ScaledIntercept, Patience, KernelClassifier):
     >>> from maxmargin import ROMMA
     >>> clf = ROMMA(delta=0.01, intercept_scaling=10.0, shuffle=False)
     >>> print(clf.fit([[0.0, 1.0], [2.0, 1.0]], [0, 1]).certificate_)
-    margin 0.999951, certified to be at least 100.00 % of the best possible (at most 1)
+    margin 0.99995, certified to be at least 99.99 % of the best possible (at most 1.00001)
     """
 
     delta: float = 1.0
