@@ -167,7 +167,7 @@ class MaxMargin(Kernels, Predicting):
     >>> clf.predict([[1.9, 0.0], [2.1, 0.0]]).tolist()
     [0, 1]
     >>> print(MaxMargin(soft_margin=0).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).certificate_)
-    margin 1, certified to be at least 100.00 % of the best possible (at most 1)
+    margin 0.999999, certified to be at least 99.99 % of the best possible (at most 1.00001)
     """
 
     soft_margin: float | str = 1.0

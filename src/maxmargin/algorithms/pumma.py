@@ -105,7 +105,7 @@ class PUMMA(Patience, KernelClassifier):
     >>> from maxmargin import PUMMA
     >>> clf = PUMMA(delta=0.01).fit([[100.0, 1.0], [102.0, 1.0]], [0, 1])
     >>> print(clf.certificate_)
-    margin 1, certified to be at least 100.00 % of the best possible (at most 1)
+    margin 0.999999, certified to be at least 99.99 % of the best possible (at most 1.00001)
     """
 
     delta: float = 0.1
