@@ -13,33 +13,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin
 from maxmargin import MaxMargin
 from maxmargin.algorithms import maxmargin as module
 from maxmargin.distributed import Held, fit
 from maxmargin.persistence.model_tree import Misfit
-
-WEIGHTS = "a row of weight 2 is left out as a whole, and of two rows only one at a time"
-EXPECTED = dict.fromkeys(
-    [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")], WEIGHTS
-)
-
-
-def expected_to_fail(estimator):
-    # A sigmoid need not be 1/2 where the score is 0: the likelier class may be the other one.
-    sigmoid = {"check_classifiers_train": "predict goes by scores, not by probabilities"}
-    return EXPECTED | (sigmoid if estimator.kernel == "rbf" else {})
-
-
-@pytest.mark.unseeded
-@parametrize_with_checks(
-    [MaxMargin(soft_margin="auto", calibration="loo", kernel=each) for each in ("linear", "rbf")],
-    expected_failed_checks=expected_to_fail,
-)
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 # --------------------------------------------------------------------------------------- the choice

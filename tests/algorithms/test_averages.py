@@ -9,11 +9,10 @@ import pytest
 import reference
 import reference_kernel
 import reference_multiclass
-from extent import EVERYTHING, everything_or
+from extent import everything_or
 from scipy import sparse
 from sklearn.base import clone
 
-import maxmargin
 from maxmargin import (
     ALMA,
     AMIRA,
@@ -305,19 +304,6 @@ def test_files_of_means_that_never_shrank_are_what_they_were(kernel):
         clf = streamed(learner, X, y, kernel=kernel, gamma=0.3)
         names = {path.rpartition(".")[2] for path in model_tree.leaves_of(state_of(clf).model)}
         assert ("past" in names) is has_past
-
-
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
-def test_files_and_fits(tmp_path, learner):
-    is_joint = getattr(learner, "multiclass", "ovr") != "ovr"
-    X, y = rows(3 if EVERYTHING or is_joint else 2)
-    for average in (False, True):
-        clf = clone(learner).set_params(average=average, random_state=0, max_iter=3).fit(X, y)
-        maxmargin.save(clf, tmp_path / "model.mm")
-        found = maxmargin.load(tmp_path / "model.mm")
-        assert found.average is average
-        clf.partial_fit(X, y)
-        np.testing.assert_array_equal(found.partial_fit(X, y).coef_, clf.coef_)
 
 
 @pytest.mark.parametrize(

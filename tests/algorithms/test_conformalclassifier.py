@@ -12,7 +12,6 @@ from persistence.states import known_to
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import check_estimator
 
 from maxmargin import (
     AMIRA,
@@ -270,15 +269,6 @@ def test_another_target_begins_anew():
     assert (clf.coverage_.target, clf.coverage_.rows) == (0.9, 10)
     clf.set_params(coverage=0.7).learn_one(X[0], "no")
     assert (clf.coverage_.target, clf.coverage_.rows) == (0.7, 1)
-
-
-@pytest.mark.unseeded
-def test_conventions_of_scikit_learn():
-    """Rows of weight 2 are not two rows, since other rows are held out then."""
-    clf = ConformalClassifier(PassiveAggressive(random_state=0))
-    found = check_estimator(clf, on_fail=None, on_skip=None)
-    failed = [each["check_name"] for each in found if each["status"] == "failed"]
-    assert [name for name in failed if "sample_weight_equivalence" not in name] == []
 
 
 def test_parameters_of_the_learner():

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-import maxmargin
 from maxmargin import AROW, FTRL, SCW, AdaGrad, PassiveAggressive
 from maxmargin.core import loop
 from maxmargin.models.linear_model import LinearModel
@@ -133,27 +132,6 @@ def test_compiled_and_uncompiled_have_the_same_bits(name, monkeypatch):
             plain = made(name, average=True, max_iter=1, shuffle=False).fit(rows_of(X), y)
         assert (compiled.coef_ == plain.coef_).all()
         assert (compiled.intercept_ == plain.intercept_).all()
-
-
-@every_case
-def test_sparse_rows_are_dense_rows(name):
-    X, y = rows(7)
-    dense = made(name, max_iter=1, shuffle=False).fit(X, y)
-    thin = made(name, max_iter=1, shuffle=False).fit(sparse.csr_matrix(X), y)
-    np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["AROW", "logistic", "FTRL", "PA"])
-def test_saved_and_continued(name, tmp_path):
-    X, y = rows(8)
-    y = y + (X[:, 0] > 0)  # three classes
-    clf = made(name).partial_fit(X[:50], y[:50], classes=np.unique(y))
-    maxmargin.save(clf, tmp_path / "model.maxmargin")
-    other = maxmargin.load(tmp_path / "model.maxmargin")
-    for each in (clf, other):
-        each.partial_fit(X[50:], y[50:])
-    assert (clf.coef_ == other.coef_).all()
-    assert (clf.decision_function(X) == other.decision_function(X)).all()
 
 
 @pytest.mark.parametrize("name", ["AROW", "hinge", "FTRL", "PA"])

@@ -629,28 +629,6 @@ def refused(learner, rows, message, **settings):
     assert memory(fitted.set_params(**PARAMETERS["rbf"])) == before
 
 
-BAD_SETTINGS = [
-    ("kernel", "sigmoid"),
-    ("kernel", None),
-    ("gamma", 0.0),
-    ("gamma", -1.0),
-    ("gamma", np.nan),
-    ("gamma", "large"),
-    ("degree", 0),
-    ("degree", 2.5),
-    ("coef0", np.inf),
-    ("coef0", np.nan),
-    ("cache_size", 0.0),
-    ("cache_size", -1.0),
-    ("kernel_dtype", "float16"),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS, ids=str)
-def test_bad_settings(name, value):
-    refused(AMIRA(), X, rf"The '{name}' parameter of AMIRA must be", **{name: value})
-
-
 BAD_KERNELS = {
     "not square": ("precomputed", GRAMS["rbf"][:, :30], r"'precomputed' .* square .*\(60, 30\)"),
     "sparse": ("precomputed", sparse.csr_matrix(GRAMS["rbf"]), "'precomputed' needs a dense"),
@@ -761,17 +739,6 @@ def test_a_kernel_that_fails_in_the_midst_of_a_stream(monkeypatch, learner, call
 
 
 # ----------------------------------------------------------------------------- living with a model
-@pytest.mark.parametrize("learner", [AMIRA(), PUMMA(), Perceptron(average=True)], ids=label)
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_pickling(learner, form):
-    clf = clone(learner).set_params(**PARAMETERS["rbf"], max_iter=2, random_state=0)
-    clf.fit(form(X), y)
-    copied = pickle.loads(pickle.dumps(clf))
-    assert memory(copied) == memory(clf)
-    more = form(X + 0.1)
-    assert memory(copied.partial_fit(more, y)) == memory(clf.partial_fit(more, y))
-
-
 def test_a_model_keeps_nothing_but_its_supports():
     rows, labels = separable(n=120, d=2, gap=1.0)
     for clf in (

@@ -11,10 +11,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info, threadpool_limits
 
-import maxmargin
 from maxmargin import PUMMA, Certificate, MaxMargin
 from maxmargin.solvers import linear_curvature, linear_oracle
 
@@ -362,26 +360,6 @@ def test_nothing_is_counted_that_does_not_happen():
     assert not hasattr(clf, "n_updates_")
     assert not hasattr(clf, "n_mistakes_")
     assert not hasattr(clf, "support_")
-
-
-def test_files(tmp_path):
-    X, y = load_iris(return_X_y=True)
-    for soft_margin in (0.0, 1.0):
-        clf = MaxMargin(soft_margin=soft_margin).fit(X, y)
-        maxmargin.save(clf, tmp_path / "model.mm")
-        found = maxmargin.load(tmp_path / "model.mm")
-        np.testing.assert_array_equal(found.decision_function(X), clf.decision_function(X))
-        assert found.certificate_ == clf.certificate_
-        assert found.get_params() == clf.get_params()
-        assert found.n_iter_ == clf.n_iter_
-
-
-@pytest.mark.unseeded
-@parametrize_with_checks(
-    [MaxMargin(), *everything_or([], [MaxMargin(class_weight="balanced")])],
-)
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(("width", "expected"), [(5, 1), (linear_oracle.ONE_THREAD + 1, 3)])

@@ -1,7 +1,6 @@
 """`MaxMargin` with kernels: against LIBSVM, the primal, and the objective in extended precision."""
 
 import os
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -12,9 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import maxmargin
 from maxmargin import MaxMargin
 from maxmargin.datasets import load_usps
 from maxmargin.models.kernel_model import variance
@@ -329,25 +326,6 @@ def test_the_scale_of_rows_counts_their_weights(form):
     wanted = np.repeat(X, weights, axis=0).var()
     assert variance(form(X), weights.astype(float)) == pytest.approx(wanted, rel=1e-9)
     assert variance(form(X), np.full(len(X), 3.0)) == variance(form(X))
-
-
-@pytest.mark.unseeded  # some of the checks are
-@parametrize_with_checks([MaxMargin(kernel="rbf", loss=loss) for loss in LOSSES])
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    """Among them: fits with weights are those of removed and repeated rows, to 1e-7."""
-    check(estimator)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
-def test_files_and_pickles(tmp_path, kernel):
-    X, y = load_iris(return_X_y=True)
-    X = rbf_kernel(X) if kernel == "precomputed" else X
-    clf = MaxMargin(kernel=kernel, loss="hinge", soft_margin=0.1).fit(X, y)
-    maxmargin.save(clf, tmp_path / "model")
-    for again in (maxmargin.load(tmp_path / "model"), pickle.loads(pickle.dumps(clf))):
-        assert again.certificate_ == clf.certificate_
-        np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
-        np.testing.assert_array_equal(again.support_, clf.support_)
 
 
 def test_the_attributes_of_svc():

@@ -1,6 +1,5 @@
 """Classes that are learned together: k-best and 1-best, with features and with kernels."""
 
-import pickle
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,16 +8,13 @@ import pytest
 import reference_multiclass as reference
 from algorithms.agreement import Stream, magnitudes
 from algorithms.theory import ROUNDING
-from common.estimators import can_hold, is_about_storage
-from extent import EVERYTHING, everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import chunk_sizes, label, separable, three_classes
+from problems import label, separable, three_classes
 from reference_kernel import rbf
 from reference_pnorm import soft
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron
 from maxmargin.certificates.joint_bounds import joint_bound
@@ -179,31 +175,6 @@ def test_soft_margin_is_a_private_coordinate(pair, form, offset):
     leads = reference.joint_margin(trace.W, longer, y) * np.linalg.norm(trace.W)
     expected = leads / np.linalg.norm(without_intercept)
     assert learner.certificate_.margin == pytest.approx(expected, rel=1e-8)
-
-
-@every_learner
-@every_form
-@with_and_without_intercept
-def test_one_pass_is_any_chunking(learner, form, offset):
-    X, y = four_classes()
-    rows = FORMS[form](X)
-    expected = in_order(learner, offset, max_iter=1).fit(rows, y)
-
-    @settings(deadline=None, max_examples=5)
-    @given(sizes=chunk_sizes(len(X)))
-    def check(sizes):
-        clf, start = in_order(learner, offset), 0
-        for size in sizes:
-            part = slice(start, start + size)
-            clf.partial_fit(rows[part], y[part], classes=range(4))
-            start += size
-        np.testing.assert_array_equal(clf.coef_, expected.coef_)
-        np.testing.assert_array_equal(clf.intercept_, expected.intercept_)
-        assert scalars(clf).tobytes() == scalars(expected).tobytes()
-        assert state_of(clf).model.tally.tobytes() == state_of(expected).model.tally.tobytes()
-        assert clf.certificate_.bound == expected.certificate_.bound
-
-    check()
 
 
 def small_blocks(monkeypatch):
@@ -694,20 +665,6 @@ def test_warm_start_with_other_labels_proves_nothing_from_old_ones(learner):
         assert fitted.certificate_.bound >= best
 
 
-@every_learner
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_pickling_changes_nothing(learner, kernel):
-    X, y = four_classes()
-    clf = in_order(learner, 1.7, kernel=kernel, gamma=GAMMA, soft_margin=LAMBDA)
-    clf.partial_fit(X[:20], y[:20], classes=range(4))
-    again = pickle.loads(pickle.dumps(clf))
-    for each in (clf, again):
-        each.partial_fit(X[20:], y[20:])
-    np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
-    assert again.n_updates_ == clf.n_updates_
-    assert again.certificate_.bound == clf.certificate_.bound
-
-
 def shrinking_rows():
     """Rows on which ROMMA goes on shrinking its weights for many updates."""
     X, y, _ = _separable_jointly(n=60, classes=4, further=1, gap=0.05, seed=0)
@@ -756,32 +713,6 @@ def test_folding_the_scale_changes_nothing(monkeypatch, kernel):
 # -------------------------------------------------------------------------------- bad parameters
 
 
-@pytest.mark.parametrize(
-    ("bad", "named"),
-    [
-        ({"k": 0}, "k"),
-        ({"k": 1.5}, "k"),
-        ({"multiclass": "x"}, "multiclass"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_are_named_and_change_nothing(bad, named):
-    X, y = three_classes(n=30)
-    clf = AMIRA(random_state=0).fit(X, y)
-    coef, certificate = clf.coef_, clf.certificate_
-    clf.set_params(**bad)
-    with pytest.raises(ValueError, match=f"'{named}' parameter"):
-        clf.fit(X, y)
-    with pytest.raises(ValueError, match=f"'{named}' parameter"):
-        clf.partial_fit(X, y)
-    np.testing.assert_array_equal(clf.coef_, coef)
-    assert clf.certificate_ == certificate
-    fresh = AMIRA(**bad)
-    with pytest.raises(ValueError, match=f"'{named}' parameter"):
-        fresh.partial_fit(X, y, classes=range(3))
-    assert not hasattr(fresh, "classes_")
-
-
 @pytest.mark.parametrize("Learner", [PassiveAggressive, Perceptron, ROMMA])
 def test_k_best_is_for_amira_only(Learner):
     X, y = three_classes(n=12)
@@ -810,27 +741,6 @@ def test_more_rivals_than_there_are_changes_nothing():
     X, y = three_classes(n=30)
     every, some = (AMIRA(k=k, random_state=0).fit(X, y) for k in (None, 99))
     np.testing.assert_array_equal(some.coef_, every.coef_)
-
-
-JOINT = [
-    AMIRA(multiclass="1-best", random_state=0),
-    AMIRA(multiclass="ovr", random_state=0),
-    Perceptron(multiclass="1-best", random_state=0),
-]
-# With few passes: much of the data cannot be separated.
-FEW = [AMIRA(multiclass="1-best", random_state=0, max_iter=30)]
-every_check = parametrize_with_checks(everything_or(FEW, JOINT)).mark
-CHECKS = [
-    (each, check)
-    for each, check in every_check.args[1]
-    if (EVERYTHING or not is_about_storage(check)) and can_hold(each, check)
-]
-
-
-@pytest.mark.unseeded  # some of the checks are
-@pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=every_check.kwargs["ids"])
-def test_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -198,25 +198,6 @@ def test_translation_changes_the_intercept_alone(learner):
     assert moved.certificate_.bound == pytest.approx(clf.certificate_.bound, rel=1e-9)
 
 
-@every_form
-@pytest.mark.parametrize("p", [2.0, 3.0])
-@a_few_sets
-@given(cuts=st.sets(st.integers(1, 39), max_size=39))
-def test_chunks_do_not_matter(form, p, cuts):
-    X, y = separable(n=40, gap=0.05)
-    X[:, 3] *= np.arange(40) % 2  # so that sparse rows have different lengths
-    X = FORMS[form](X)
-    whole, parts = (PUMMA(delta=0.05, p=p) for _ in range(2))
-    whole.partial_fit(X, y, classes=[-1, 1])
-    edges = [0, *sorted(cuts), 40]
-    for start, stop in itertools.pairwise(edges):
-        parts.partial_fit(X[start:stop], y[start:stop], classes=[-1, 1])
-    np.testing.assert_array_equal(parts.coef_, whole.coef_)
-    np.testing.assert_array_equal(parts.intercept_, whole.intercept_)
-    assert parts.n_updates_ == whole.n_updates_ > 5
-    assert parts.certificate_.bound == whole.certificate_.bound
-
-
 # --------------------------------------------------------------------------- what cannot be learned
 
 
@@ -555,13 +536,6 @@ def test_near_1_a_warning_names_rounding():
         PUMMA(p=1.01, delta=0.01, max_iter=2, random_state=0).fit(X, y)
     with pytest.warns(ConvergenceWarning, match=r"set soft_margin\.$"):
         PUMMA(p=1.5, delta=0.01, max_iter=2, random_state=0).fit(X, y)
-
-
-@pytest.mark.parametrize("p", [0.5, 1.0, np.inf, np.nan])
-def test_other_norms_than_those_above_1_are_refused(p):
-    X, y = separable(n=10)
-    with pytest.raises(ValueError, match=r"'p' parameter of PUMMA must be .*\(1\.0, 1000\.0\]"):
-        PUMMA(p=p).fit(X, y)
 
 
 def test_max_updates_below_2_in_numbers():

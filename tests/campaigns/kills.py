@@ -1,10 +1,9 @@
 """Kill a server that is being taught, and start it again: ``python tests/campaigns/kills.py 200``.
 
 Clients with ids send single events, batches, lines and labels of predictions; what was not
-acknowledged is sent again. SIGKILL comes at any moment, also while the server starts; with
-``--power-cuts 0.5`` every other kill loses what was not synced, too (`powercuts`). In the end each
-acknowledged event is in the database, once, as it was sent and with the number that was told, and
-the model is, to the bit, that of a learner that learned these events in their order by itself.
+acknowledged is sent again. SIGKILL comes at any moment, also while the server starts. In the end
+each acknowledged event is in the database, once, as it was sent and with the number that was told,
+and the model is, to the bit, that of a learner that learned these events in their order by itself.
 """
 
 import argparse
@@ -25,7 +24,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
-from campaigns import powercuts
 from serve.processes import Server
 from zygote import Zygote, shared
 
@@ -109,8 +107,7 @@ class Run:
         kind: str,
         folder: Path,
         seed: int,
-        environment: dict[str, str] | None = None,
-        zygote: Zygote | None = None,
+        zygote: Zygote,
         data: Path | None = None,
     ) -> None:
         self.kind, self.folder, self.seed = kind, folder, seed
@@ -124,7 +121,7 @@ class Run:
         for name, value in parameters.items():
             options += ["--set", f"{name}={value}"]
         self.data = data or folder / "data"
-        self.server = Server(self.data, *options, environment=environment, zygote=zygote)
+        self.server = Server(self.data, *options, zygote=zygote)
         self.ending = threading.Event()
         self.teachers = [Teacher(self, number) for number in range(CLIENTS)]
 
@@ -216,7 +213,7 @@ def same_model(one: Any, other: Any, kind: str) -> bool:
     return scores[0] == scores[1] and one.n_updates_ == other.n_updates_
 
 
-def killed(run: Run, kills: int, copies: Path | None, share: float) -> Outcome:
+def killed(run: Run, kills: int) -> Outcome:
     chance, counts = run.chance, run.outcome.counts
     with run:
         for _ in range(kills):
@@ -230,24 +227,19 @@ def killed(run: Run, kills: int, copies: Path | None, share: float) -> Outcome:
                 time.sleep(chance.uniform(0.0, 0.05))
             run.server.kill()
             counts["kills"] += 1
-            if copies is not None and chance.random() < share:
-                counts["power cuts"] += 1
-                counts["sectors lost"] += powercuts.cut(run.data, copies, chance)
             run.server.start()
         return run.finish()
 
 
-def kill_servers(kills: int, seed: int, folder: Path, power_cuts: float = 0.0) -> Outcome:
+def kill_servers(kills: int, seed: int, folder: Path) -> Outcome:
     """Runs of some kills each, of one kind of learner after the other."""
-    whole, library = Outcome(), powercuts.library(folder) if power_cuts else None
+    whole = Outcome()
     for number, start in enumerate(range(0, kills, KILLS_OF_A_RUN)):
         kind = list(KINDS)[number % len(KINDS)]
         place = folder / f"run {number}"
         place.mkdir()
-        copies = place / "copies" if library else None
-        environment = powercuts.environment(library, copies) if library and copies else None
-        run = Run(kind, place, seed + number, environment, None if library else shared())
-        add(whole, killed(run, min(KILLS_OF_A_RUN, kills - start), copies, power_cuts), kind)
+        run = Run(kind, place, seed + number, shared())
+        add(whole, killed(run, min(KILLS_OF_A_RUN, kills - start)), kind)
     return whole
 
 
@@ -272,10 +264,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kills", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--power-cuts", type=float, default=0.0, help="share of the kills")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kills"))
-    return report(kill_servers(given.kills, given.seed, folder, given.power_cuts), folder)
+    return report(kill_servers(given.kills, given.seed, folder), folder)
 
 
 if __name__ == "__main__":

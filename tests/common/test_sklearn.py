@@ -1,9 +1,17 @@
 import pytest
 from common.estimators import KINDS_TO_CHECK, STORING, can_hold, is_about_storage
-from extent import EVERYTHING
+from extent import EVERYTHING, everything_or
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import PUMMA, ROMMA
+from maxmargin import (
+    AMIRA,
+    PUMMA,
+    ROMMA,
+    ConformalClassifier,
+    MaxMargin,
+    PassiveAggressive,
+    Perceptron,
+)
 
 
 def made(Estimator, **parameters):
@@ -12,12 +20,29 @@ def made(Estimator, **parameters):
     return Estimator(random_state=0, **passes, **parameters)
 
 
-# Without a soft margin PUMMA says by a tag that it may predict badly where classes overlap.
-CHECKED = [*map(made, KINDS_TO_CHECK), made(PUMMA, soft_margin=0.1)]
+EXACT = [
+    MaxMargin(),
+    *(MaxMargin(kernel="rbf", loss=loss) for loss in ("squared_hinge", "hinge")),
+    *(
+        MaxMargin(soft_margin="auto", calibration="loo", kernel=kernel)
+        for kernel in ("linear", "rbf")
+    ),
+    *everything_or([], [MaxMargin(class_weight="balanced")]),
+]
+CHECKED = [
+    *map(made, KINDS_TO_CHECK),
+    # Without a soft margin PUMMA says by a tag that it may predict badly where classes overlap.
+    made(PUMMA, soft_margin=0.1),
+    made(AMIRA, multiclass="1-best"),
+    *everything_or([], [made(AMIRA, multiclass="ovr"), made(Perceptron, multiclass="1-best")]),
+    *EXACT,
+    ConformalClassifier(PassiveAggressive(random_state=0)),
+]
 
 
 def is_tried(estimator, check):
-    return EVERYTHING or not is_about_storage(check) or isinstance(estimator, tuple(STORING))
+    stored = (*STORING, MaxMargin, ConformalClassifier)
+    return EVERYTHING or not is_about_storage(check) or isinstance(estimator, stored)
 
 
 every_check = parametrize_with_checks(CHECKED).mark

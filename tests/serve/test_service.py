@@ -56,6 +56,13 @@ def taught(folder, learner=None, **options):
     return app
 
 
+def test_commits_are_synchronized(folder):
+    """So that power cuts lose nothing that SQLite has committed."""
+    database = Database(folder)
+    assert database._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    database.close()
+
+
 def kept(app):
     """The model and what is counted, but for what belongs to this start."""
     state = ask(app, "GET", "/model").json
