@@ -218,6 +218,8 @@ def test_parameters_of_one_kind_are_unset_in_others():
     kernel = KernelSpec("rbf")
     assert LinearSpec().difference(ExpansionSpec(kernel=kernel)) == ("kernel", "linear", "rbf")
     assert LinearSpec().difference(BudgetSpec(budget=5)) == ("budget", None, 5)
+    mild, strict = (DiagonalSpec(regularization=Regularization(l1=l1)) for l1 in (0.5, 2.0))
+    assert mild.difference(strict) == ("l1", 0.5, 2.0)
     scaled = DiagonalSpec(scaling="columns", metric="confidence")
     assert scaled.difference(LinearSpec()) == ("scaling", "columns", None)
 

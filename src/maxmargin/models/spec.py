@@ -33,8 +33,8 @@ class ModelSpec:
         """
         unset = {**type(other)().structure(), **type(self)().structure()}
         mine, others = {**unset, **self.structure()}, {**unset, **other.structure()}
-        changed = (name for name in unset if mine[name] != others[name])
-        return next(((name, mine[name], others[name]) for name in changed), None)
+        pairs = ((name, mine.get(name), others.get(name)) for name in {**mine, **others})
+        return next(((name, old, new) for name, old, new in pairs if old != new), None)
 
 
 def _leaves(record: Any) -> dict[str, Any]:
