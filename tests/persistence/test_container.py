@@ -84,12 +84,12 @@ def test_predicting_as_the_page_says(learned, path):
     save(learner, path)
     header, arrays = taken_apart(path.read_bytes())
     learned = header["content"]["model"]["attributes"]
-    leaves, width = learned["model"]["leaves"], learned["width"]
+    width = learned["width"]
     weights = arrays["model.linear.weights"]
     scale = arrays["model.linear.scalars.table"]["scale"][:, None]
     scale = scale[:1] if dict(learned["structure"]["dict"]).get("multiclass") == "k-best" else scale
     w = scale * weights[:, :width]
-    b = (scale * weights[:, width:] * leaves["tail.offset"])[:, 0]
+    b = (scale * weights[:, width:] * learned["model.tail.offset"])[:, 0]
     b = arrays.get("model.pair.bias", b)
     scores = X @ w.T + b
     scores = scores[:, :-1] if learned["unseen"] else scores

@@ -95,8 +95,7 @@ def test_texts_that_could_not_be_read_are_not_written(path):
 def with_weights(path, shape, zeros):
     """Replace the weights in the file by zeros, compressed, and state a shape."""
     header, arrays = taken_apart(path.read_bytes())
-    leaves = header["content"]["model"]["attributes"]["model"]["leaves"]
-    leaves["linear.weights"]["shape"] = shape
+    header["content"]["model"]["attributes"]["model.linear.weights"]["shape"] = shape
     arrays["model.linear.weights"] = np.zeros(zeros)
     path.write_bytes(put_together(header, arrays, zipfile.ZIP_DEFLATED))
 

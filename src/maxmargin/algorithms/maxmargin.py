@@ -361,7 +361,6 @@ class MaxMargin(Kernels, Predicting):
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Any:
-        self.check_parameters()
         leaves, kernel = found.pop("model"), found.pop("kernel", "linear")
         problems = inputs.problems_for(classes, multilabel=found.get("multilabel", False) is True)
         name = "weights" if kernel == "linear" else "coefs"
@@ -378,7 +377,7 @@ class MaxMargin(Kernels, Predicting):
         model_tree.check_ranges(model, classes.size)
         return model
 
-    def _expansion_from(self, leaves: model_tree.Leaves, name: object, problems: int) -> Any:
+    def _expansion_from(self, leaves: dict[str, Any], name: object, problems: int) -> Any:
         width = leaves.get("features")
         if name not in KERNELS or type(width) is not int:
             raise model_tree.Misfit("the kernel, or the number of features, is missing")

@@ -562,7 +562,6 @@ class NOCA(Streamable):
         return int(self._mixture().state.errors[0])
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
-        self.check_parameters()
         leaves = found.pop("model")
         components, width = leaves["mixture.means"].shape
         model = model_tree.filled(MixtureModel(classes.size, width, components, 0.0), leaves)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import abc
+import copy
 import operator
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import metadata
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
@@ -25,8 +25,6 @@ from maxmargin.training.types import Tree
 
 # Attributes that are recreated when needed.
 FLEETING = {"_one_row", "_checked_parameters", "_trainer", "_inner", "_single"}
-# Attributes that scikit-learn sets.
-ROUTING = {"_metadata_request"}
 
 
 @lru_cache(maxsize=1)
@@ -141,25 +139,34 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         return self.__state__() is not None
 
     def __getstate__(self) -> Any:
+        """The attributes, with the state as the dictionary that files contain."""
         state: Tree = super().__getstate__()
         kept = {name: value for name, value in state.items() if name not in FLEETING}
-        return _mapped(kept, _packed, {})
+        if learned := self.__learned__():
+            if "schema" in learned:  # with the recipe, which can be pickled
+                learned["schema"] = self._fitted().schema
+            kept["_state"] = learned
+        return kept
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        new = object.__new__(type(self))
+        kept = {name: value for name, value in vars(self).items() if name not in FLEETING}
+        new.__dict__.update(copy.deepcopy(kept, memo))
+        return new
 
     def __setstate__(self, state: Any) -> None:
-        super().__setstate__(_mapped(state, _unpacked, {}))
+        learned = dict(state.get("_state", {}))
+        super().__setstate__({name: value for name, value in state.items() if name != "_state"})
+        if learned:
+            self.__relearn__(learned)
 
     def __learned__(self) -> Tree:
-        """The learned state, for a file."""
-        parameters, state = self._parameters(), self.__state__()
-        for name in vars(self).keys() - parameters.keys() - FLEETING - ROUTING - {"_state"}:
-            raise TypeError(
-                f"The attribute '{name}' of {type(self).__name__} cannot be saved: learning did "
-                "not make it."
-            )
-        return {} if state is None else serialization.learned(state, parameters)
+        """The learned state as plain values and arrays, for files and pickles."""
+        state = self.__state__()
+        return {} if state is None else serialization.learned(state, self._parameters())
 
     def __relearn__(self, found: Tree) -> None:
-        """Restore the state of a file; raises if it is inconsistent."""
+        """Restore such a state; raises if it is inconsistent."""
         self._state = serialization.relearned(found, self._model_from)
 
     @abc.abstractmethod
@@ -188,60 +195,3 @@ def _there(value: Value | None, otherwise: str) -> Value:
     if value is None:
         raise AttributeError(otherwise)
     return value
-
-
-# ------------------------------------------------------------------------------------------ pickles
-# skops asks its users to trust every class that it does not know. So record arrays and SciPy's
-# matrices are pickled as plain arrays, and data types as scalar types.
-class Sparse(NamedTuple):
-    """The parts of a CSR matrix."""
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    shape: tuple[int, int]
-    is_matrix: bool
-
-
-def _packed(value: Any) -> Any:
-    if isinstance(value, np.recarray):
-        return value.view(np.dtype((np.void, value.dtype)), np.ndarray)
-    if sparse.issparse(value) and value.format == "csr":
-        matrix = sparse.isspmatrix(value)
-        return Sparse(value.data, value.indices, value.indptr, value.shape, matrix)
-    if isinstance(value, np.dtype) and value.names is None:
-        return value.type  # equivalent for data types of kernel values
-    return value
-
-
-def _unpacked(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype.names:
-        # Machine code expects aligned records; copies may have lost the alignment.
-        return value.view(np.dtype(value.dtype.descr, align=True)).view(np.recarray)
-    if isinstance(value, Sparse):
-        kind = sparse.csr_matrix if value.is_matrix else sparse.csr_array
-        return kind((value.data, value.indices, value.indptr), shape=value.shape)
-    return value
-
-
-def _mapped(value: Any, leaf: Callable[[Any], Any], done: dict[int, Any]) -> Any:
-    """``value`` with ``leaf`` applied to all leaves; shared objects stay shared."""
-    if id(value) not in done:
-        done[id(value)] = _changed(value, leaf, done)
-    return done[id(value)]
-
-
-def _changed(value: Any, leaf: Callable[[Any], Any], done: dict[int, Any]) -> Any:
-    if (new := leaf(value)) is not value:
-        return new
-    if isinstance(value, dict):
-        return {name: _mapped(each, leaf, done) for name, each in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_mapped(each, leaf, done) for each in value)
-    if not type(value).__module__.startswith("maxmargin."):
-        return value
-    if isinstance(value, tuple):
-        return type(value)(*(_mapped(each, leaf, done) for each in value))
-    new = object.__new__(type(value))
-    vars(new).update(_mapped(vars(value), leaf, done))
-    return new

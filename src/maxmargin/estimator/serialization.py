@@ -70,7 +70,7 @@ def learned(state: State, parameters: Tree) -> Tree:
         "totals": state.totals,
         "multilabel": state.multilabel or None,
         "calibration": state.calibration and state.calibration._asdict(),
-        "model": model_tree.leaves_of(model),
+        **{f"model.{path}": leaf for path, leaf in model_tree.leaves_of(model).items()},
     }
     if hasattr(model, "spec"):
         found["structure"] = _structure(model.spec, parameters)
@@ -80,6 +80,7 @@ def learned(state: State, parameters: Tree) -> Tree:
 
 def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> State:
     """The state in a dictionary; raises if it is inconsistent."""
+    found["model"] = model_tree.taken(found, "model")
     classes = _checked_classes(found.pop("classes"))
     features = _checked_features(found)
     model = make_model(found, classes)
@@ -110,9 +111,10 @@ def model_by(learner: BaseLearner, found: Tree, classes: np.ndarray) -> Model:
     structure, parameters = found.pop("structure"), learner.get_params(deep=False)
     if not structure.keys() <= parameters.keys():
         raise Misfit("the model is not one for the parameters")
-    then = type(learner)(**parameters | structure)
-    then.check_parameters()
-    spec = trainer_of(then).spec
+    if any(value != parameters[name] for name, value in structure.items()):
+        learner = type(learner)(**parameters | structure)
+        learner.check_parameters()
+    spec = trainer_of(learner).spec
     if _structure(spec, parameters) != structure:
         raise Misfit("the model is not one for the parameters")
     return model_from(found, classes, spec)
@@ -186,11 +188,9 @@ def _resolved(spec: ModelSpec, p: object) -> ModelSpec:
 def _vote_from(leaves: Tree, spec: VoteSpec, problems: int, unseen: bool, width: int) -> VoteModel:
     members = []
     for k, one in enumerate(spec.experts):
-        path = f"members.{k}."
-        names = [name for name in leaves if name.startswith(path)]
-        own = {name.removeprefix(path): leaves.pop(name) for name in names}
+        own = model_tree.taken(leaves, f"members.{k}")
         members.append(_one_from(own, one, problems, unseen, width, private=0))
-        leaves |= {path + name: value for name, value in own.items()}  # which belong to nothing
+        leaves |= own  # which belong to nothing
     model: VoteModel = model_tree.filled(VoteModel(spec, problems, unseen, []), leaves)
     model.members = members
     _check_mixture(model.votes)

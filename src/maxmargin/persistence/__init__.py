@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from sklearn.base import BaseEstimator
 
-from maxmargin import __version__
+from maxmargin import __version__, _registry
 from maxmargin.persistence.container import (
     ModelFileError,
     StrPath,
@@ -18,9 +18,13 @@ from maxmargin.persistence.container import (
 )
 from maxmargin.persistence.json_values import Reader, Writer, naming
 from maxmargin.persistence.learner_files import checked_summary, is_learner, not_ours, summary_of
-from maxmargin.persistence.skops_types import TRUSTED_TYPES
 
 KINDS = ("model", "checkpoint")
+# The classes in files of skops, which users have to trust.
+TRUSTED_TYPES = [
+    *(f"{module}.{name}" for name, module in _registry.LEARNERS.items()),
+    "maxmargin.streams.recipe.Recipe",
+]
 
 __all__ = [
     "TRUSTED_TYPES",

@@ -157,6 +157,9 @@ class StoredArray(NamedTuple):
     def nbytes(self) -> int:
         return self.dtype.itemsize * math.prod(self.shape)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.read()
+
     def read(self) -> np.ndarray:
         """The array, in memory of its own that starts at a cache line."""
         info, size = self.archive.getinfo(self.entry), self.nbytes
@@ -169,8 +172,7 @@ class StoredArray(NamedTuple):
                 at += some
             if not fits or at < size or file.read(1):  # at the end, the checksum is compared
                 raise ValueError(f"{self.entry} has another size than it states")
-        array = own.view(self.dtype).reshape(self.shape, order=self.order)  # type: ignore[call-overload]
-        return array.view(np.recarray) if self.dtype.names else array
+        return own.view(self.dtype).reshape(self.shape, order=self.order)  # type: ignore[call-overload]
 
 
 def described(array: np.ndarray) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin import _registry
@@ -24,7 +23,7 @@ from maxmargin.persistence.learner_files import (
     is_public,
     not_ours,
 )
-from maxmargin.persistence.model_tree import Leaves, Misfit
+from maxmargin.persistence.model_tree import Misfit
 
 Random = np.random.RandomState | np.random.Generator
 
@@ -68,10 +67,6 @@ class Writer:
             return self._dump_items(value, path)
         if type(value) is tuple:
             return {"tuple": self._dump_items(value, path)}
-        if isinstance(value, Leaves):
-            return {
-                "leaves": {name: self.dump(leaf, _join(path, name)) for name, leaf in value.items()}
-            }
         if isinstance(value, dict):
             pairs = enumerate(value.items())
             return {
@@ -81,10 +76,6 @@ class Writer:
             }
         if isinstance(value, np.ndarray):
             return self._dump_array(value, path)
-        if sparse.issparse(value) and value.format == "csr":
-            names = ("data", "indices", "indptr")
-            parts = {name: self.dump(getattr(value, name), _join(path, name)) for name in names}
-            return {"csr": {**parts, "columns": value.shape[1], "matrix": sparse.isspmatrix(value)}}
         if isinstance(value, np.random.RandomState):
             state: Any = value.get_state(legacy=False)
             return {"random": "RandomState", "state": self.dump(state, path)}
@@ -122,8 +113,13 @@ class Writer:
         name = type(clf).__name__
         if not is_public(clf):
             raise TypeError(not_ours(clf))
-        parameters, attributes = {}, {}
-        for each, value in clf.get_params(deep=False).items():
+        parameters, attributes, given = {}, {}, clf.get_params(deep=False)
+        for each in vars(clf).keys() - given.keys():
+            if each[0] != "_":
+                raise TypeError(
+                    f"The attribute '{each}' of {name} cannot be saved: learning did not make it."
+                )
+        for each, value in given.items():
             with naming(f"The parameter '{each}' of {name}"):
                 parameters[each] = self.dump(checked_setting(value), _join(path, each))
         for each, value in clf.__learned__().items():
@@ -155,8 +151,6 @@ class Reader:
             return float({"inf": "inf", "-inf": "-inf", "nan": "nan"}[tree["float"]])
         if "tuple" in tree:
             return tuple(self.load(each) for each in tree["tuple"])
-        if "leaves" in tree:
-            return Leaves({name: self._leaf(each) for name, each in tree["leaves"].items()})
         if "dict" in tree:
             return {self.load(key): self.load(value) for key, value in tree["dict"]}
         if "random" in tree:
@@ -165,9 +159,10 @@ class Reader:
             return self._load_learner(tree)
         return self._load_array(tree)
 
-    def _leaf(self, tree: Any) -> Any:
-        """A leaf of a model; arrays are read when they were compared with those of a new one."""
-        return self._stored(tree) if isinstance(tree, dict) and "array" in tree else self.load(tree)
+    def _attribute(self, name: str, tree: Any) -> Any:
+        """An attribute; arrays of models are read once they have been compared with new ones."""
+        is_array = name.startswith("model.") and isinstance(tree, dict) and "array" in tree
+        return self._stored(tree) if is_array else self.load(tree)
 
     def _stored(self, tree: dict[str, Any]) -> StoredArray:
         self.unused.remove(tree["array"])
@@ -188,33 +183,9 @@ class Reader:
             if self._padding > MOST_PADDING:
                 raise Misfit("texts are of too different lengths")
             return np.array(texts, dtype=f"<U{length}")
-        if "objects" in tree:
-            objects = np.empty(len(tree["objects"]), dtype=object)
-            objects[:] = [self.load(each) for each in tree["objects"]]
-            return objects
-        return self._load_csr(tree["csr"])
-
-    def _load_csr(self, tree: dict[str, Any]) -> Any:
-        stored = [self._stored(tree[name]) for name in ("data", "indices", "indptr")]
-        columns = tree["columns"]
-        if [each.dtype.kind for each in stored] != ["f", "i", "i"]:
-            raise Misfit("a sparse matrix is not made of numbers")
-        if any(len(each.shape) != 1 for each in stored) or stored[0].shape != stored[1].shape:
-            raise Misfit("the arrays of a sparse matrix do not fit together")
-        data, indices, indptr = (each.read() for each in stored)
-        # SciPy's own check computes differences, which may overflow.
-        if not (
-            type(columns) is int
-            and 0 <= columns < 2**62
-            and indptr.size > 0
-            and indptr[0] == 0
-            and indptr[-1] == data.size
-            and bool((indptr[1:] >= indptr[:-1]).all())
-            and (data.size == 0 or 0 <= indices.min() <= indices.max() < columns)
-        ):
-            raise Misfit("a sparse matrix points outside its arrays")
-        kind = sparse.csr_matrix if tree["matrix"] is True else sparse.csr_array
-        return kind((data, indices, indptr), shape=(indptr.size - 1, columns))
+        objects = np.empty(len(tree["objects"]), dtype=object)
+        objects[:] = [self.load(each) for each in tree["objects"]]
+        return objects
 
     def _load_random(self, tree: dict[str, Any]) -> Random:
         state = self.load(tree["state"])
@@ -243,7 +214,8 @@ class Reader:
             clf: Any = kind(**parameters)
         except TypeError:
             raise Misfit(f"the parameters are not those of {tree['estimator']}") from None
-        learned = {name: self.load(value) for name, value in tree["attributes"].items()}
+        learned = {name: self._attribute(name, value) for name, value in tree["attributes"].items()}
         if learned:
+            clf.check_parameters()
             clf.__relearn__(learned)
         return clf

@@ -33,11 +33,9 @@ MOST = LARGEST_COUNT
 Part = TypeVar("Part")
 
 
-class Leaves(dict[str, Any]):
-    """Arrays, CSR matrices, random generators, numbers, and names of data types, by their paths.
-
-    When they come from a file, arrays are `StoredArray`, which `filled` reads.
-    """
+# Arrays, random generators, numbers, and names of data types, by their paths. Arrays of files are
+# `StoredArray`, which `filled` reads.
+Leaves = dict[str, Any]
 
 
 class Misfit(ValueError):
@@ -57,7 +55,7 @@ def saved_fields(part: object) -> Iterator[tuple[str, str, Array | Saved]]:
 # ------------------------------------------------------------------------------------------ writing
 def leaves_of(part: object) -> Leaves:
     """All leaves by their paths; a shared part is written where it occurs first."""
-    found = Leaves()
+    found: Leaves = {}
     _gather(part, "", found, set())
     return found
 
@@ -74,10 +72,22 @@ def _gather(value: Any, path: str, found: Leaves, met: set[int]) -> None:
                 may_omit = isinstance(each, Array) and each.omit_zeros
                 if not may_omit or field.tobytes().strip(b"\0"):
                     _gather(field, _join(path, there), found, met)
+    elif sparse.issparse(value):
+        for name in ("data", "indices", "indptr"):
+            found[_join(path, name)] = getattr(value, name)
+        found[_join(path, "matrix")] = sparse.isspmatrix(value)
+    elif isinstance(value, np.recarray):
+        found[path] = value.view(np.dtype((np.void, value.dtype)), np.ndarray)
     elif isinstance(value, type | np.dtype):
         found[path] = np.dtype(value).name
     elif value is not None:
         found[path] = value
+
+
+def taken(leaves: Leaves, path: str) -> Leaves:
+    """The leaves below a path, which are removed from ``leaves``."""
+    names = [name for name in leaves if name.startswith(f"{path}.")]
+    return {name.removeprefix(f"{path}."): leaves.pop(name) for name in names}
 
 
 def _join(path: str, name: str) -> str:
@@ -85,7 +95,7 @@ def _join(path: str, name: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------ reading
-def filled(blank: Part, leaves: dict[str, Any], path: str = "", done: object = None) -> Part:
+def filled(blank: Part, leaves: Leaves, path: str = "", done: object = None) -> Part:
     """The part with these leaves, given a blank one of the same structure.
 
     Leaves that are used are removed from ``leaves``. A part of it may be ``done`` already.
@@ -94,7 +104,7 @@ def filled(blank: Part, leaves: dict[str, Any], path: str = "", done: object = N
     return filled
 
 
-def _fill(blank: Any, leaves: dict[str, Any], path: str, done: dict[int, Any]) -> Any:
+def _fill(blank: Any, leaves: Leaves, path: str, done: dict[int, Any]) -> Any:
     if isinstance(blank, list):
         return [_fill(each, leaves, _join(path, str(k)), done) for k, each in enumerate(blank)]
     if isinstance(blank, Points):
@@ -142,7 +152,7 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
     """An array like ``blank``, or of any length if that is None."""
     if value is None and (blank is None or each.omit_zeros):
         return blank
-    if not isinstance(value, StoredArray):
+    if not isinstance(value, StoredArray | np.ndarray):
         raise Misfit(f"{path} is missing, or no array")
     dtype = each.dtype if blank is None else blank.dtype
     if value.dtype != dtype:
@@ -153,13 +163,13 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
     if value.shape != shape and not is_off:
         raise Misfit(f"{path} has the shape {value.shape}, not {shape}")
     if isinstance(blank, np.recarray):
-        table = value.read()
+        table = np.asarray(value).view(blank.dtype, np.recarray)
         if wrong := each.invalid_reason(table, {}):
             raise Misfit(f"{path}: {wrong}")
         return table
     # Compiled loops need contiguous arrays. They never see supports, whose sums depend on the
     # order in memory.
-    return value.read() if "supports" in each.axes else np.ascontiguousarray(value.read())
+    return np.asarray(value) if "supports" in each.axes else np.ascontiguousarray(value)
 
 
 def dtype_named(name: object, path: str) -> np.dtype:
@@ -171,13 +181,9 @@ def dtype_named(name: object, path: str) -> np.dtype:
     raise Misfit(f"{path}: kernel values cannot be of {name!r}")
 
 
-def points_from(leaves: dict[str, Any], path: str, width: int, kernel: Kernel) -> Points:
+def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points:
     """Rows of a kernel model, checked."""
-    X: Any = leaves.pop(f"{path}.X", None)
-    if isinstance(X, StoredArray) and X.shape[1:] in ((), (width,)):
-        X = X.read()
-    if not _are_rows(X, width, kernel):
-        raise Misfit(f"{path}.X does not fit to {width} features")
+    X = _rows_from(leaves, f"{path}.X", width, kernel)
     points, size = Points(X), X.shape[0]
     like = kernel.points(X[:0] if not kernel.only_in_fit else np.empty((0, width)))
     if ((squares := f"{path}.squares") in leaves) != (like.squares is not None):
@@ -194,15 +200,38 @@ def points_from(leaves: dict[str, Any], path: str, width: int, kernel: Kernel) -
     return points
 
 
-def _are_rows(X: Any, width: int, kernel: Kernel) -> bool:
-    if sparse.issparse(X):
-        return X.shape[1] == width and not kernel.only_in_fit
-    if not isinstance(X, np.ndarray):
-        return False
-    if kernel.only_in_fit:
-        numbers = X.ndim == 1 and X.dtype == np.int64
-        return numbers and (X.size == 0 or bool(0 <= X.min() <= X.max() < width))
-    return X.ndim == 2 and X.shape[1] == width and X.dtype in (np.float32, np.float64)
+def _rows_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Any:
+    """A matrix of rows, or the numbers of rows for a kernel that is known in a fit only."""
+    if f"{path}.matrix" in leaves and not kernel.only_in_fit:
+        return _csr_from(leaves, path, width)
+    X, wanted = leaves.pop(path, None), [np.int64] if kernel.only_in_fit else [np.float32, float]
+    tail = () if kernel.only_in_fit else (width,)
+    if not isinstance(X, StoredArray | np.ndarray) or X.shape[1:] != tail or X.dtype not in wanted:
+        raise Misfit(f"{path} does not fit to {width} features")
+    X = np.asarray(X)
+    if kernel.only_in_fit and X.size and not 0 <= X.min() <= X.max() < width:
+        raise Misfit(f"{path} has numbers beyond {width} rows")
+    return X
+
+
+def _csr_from(leaves: Leaves, path: str, width: int) -> Any:
+    stored = [leaves.pop(f"{path}.{name}") for name in ("data", "indices", "indptr")]
+    if [each.dtype.kind for each in stored] != ["f", "i", "i"]:
+        raise Misfit(f"{path}: a sparse matrix is not made of numbers")
+    if any(len(each.shape) != 1 for each in stored) or stored[0].shape != stored[1].shape:
+        raise Misfit(f"{path}: the arrays of a sparse matrix do not fit together")
+    data, indices, starts = map(np.asarray, stored)
+    # SciPy's own check computes differences, which may overflow.
+    if not (
+        starts.size > 0
+        and starts[0] == 0
+        and starts[-1] == data.size
+        and bool((starts[1:] >= starts[:-1]).all())
+        and (data.size == 0 or 0 <= indices.min() <= indices.max() < width)
+    ):
+        raise Misfit(f"{path}: a sparse matrix points outside its arrays")
+    kind = sparse.csr_matrix if leaves.pop(f"{path}.matrix") is True else sparse.csr_array
+    return kind((data, indices, starts), shape=(starts.size - 1, width))
 
 
 def check_ranges(model: object, classes: int) -> None:

@@ -78,4 +78,6 @@ def restored(schema: Any) -> Any:
         return schema
     from maxmargin.streams import Recipe
 
+    if isinstance(schema[RECIPE], Recipe):  # of a pickle
+        return schema
     return {**schema, RECIPE: Recipe.from_tree(schema[RECIPE])}
