@@ -411,7 +411,7 @@ def test_a_sound_file_with_other_content(data, tmp_path):
         ({"updates": 2**62}, "its counts are not whole numbers"),
         ({"settled": 1}, "it does not describe a source"),
         ({"source": None}, "it does not describe a source"),
-        ({"schema": []}, "it does not describe a source"),
+        ({"schema": []}, "the schema is damaged"),
         ({"state": None}, "inconsistent"),
         ({"note": 1}, "inconsistent"),
     ],

@@ -74,7 +74,9 @@ def storable(schema: Tree | None) -> Tree | None:
 
 def restored(schema: Any) -> Any:
     """The inverse of `storable`; raises a `ValueError` if the schema is damaged."""
-    if not isinstance(schema, dict) or RECIPE not in schema:
+    if not isinstance(schema, dict | None):
+        raise ValueError(f"the schema is damaged: {schema!r:.40}")
+    if schema is None or RECIPE not in schema:
         return schema
     from maxmargin.streams import Recipe
 
