@@ -17,7 +17,7 @@ Papers cited without a year:
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,11 +116,14 @@ def _one_best(step: Callable[[float, float, float], tuple[float, float]]) -> Rul
     return rule
 
 
-def perceptron_rule(rate: float, margin: float) -> Rule:
+def perceptron_rule(rate: float = 1.0, margin: float = 0.0) -> Rule:
+    """The Perceptron on D of the best rival: Collins (2002), here with a margin."""
     return _one_best(lambda m, xx, ww: (1.0, rate if m <= margin else 0.0))
 
 
-def passive_aggressive_rule(C: float | None, loss: str) -> Rule:
+def passive_aggressive_rule(C: float | None = None, loss: str = "hinge") -> Rule:
+    """Crammer et al. (2006) on D of the best rival: PA, or with C given PA-I or PA-II."""
+
     def step(m: float, xx: float, ww: float) -> tuple[float, float]:
         suffered = max(0.0, 1 - m)
         if C is None:
@@ -132,11 +135,14 @@ def passive_aggressive_rule(C: float | None, loss: str) -> Rule:
     return _one_best(step)
 
 
-def amira_1best_rule(epsilon: float) -> Rule:
+def amira_1best_rule(epsilon: float = 0.1) -> Rule:
+    """Zhao & Huang, Algorithm 2."""
     return amira_kbest_rule(epsilon, 1)
 
 
-def amira_kbest_rule(epsilon: float, k: int | None) -> Rule:
+def amira_kbest_rule(epsilon: float = 0.1, k: int | None = None) -> Rule:
+    """Zhao & Huang, Algorithm 3; without k all wrong classes."""
+
     def rule(scores: Array, label: int, gram: Array, ww: float) -> tuple[float, Array]:
         eta = np.zeros(len(scores))
         margins = scores[label] - scores
@@ -155,7 +161,12 @@ def amira_kbest_rule(epsilon: float, k: int | None) -> Rule:
     return rule
 
 
-def _romma(delta: float) -> Rule:
+def romma_rule(delta: float = 1.0) -> Rule:
+    """Li & Long (2002) on D of the best rival, with delta as in Ishibashi, Hatano & Takeda.
+
+    All rows of W shrink in an update, those of other classes too.
+    """
+
     def step(m: float, xx: float, ww: float) -> tuple[float, float]:
         due = m <= 0 if delta == 1 else m < 1 - delta
         if not due:
@@ -208,45 +219,6 @@ def _run(X: Array, y: Labels, classes: int, rule: Rule) -> MulticlassTrace:
     )
 
 
-def perceptron_1best(
-    X: Array, y: Labels, classes: int, *, rate: float = 1.0, margin: float = 0.0
-) -> MulticlassTrace:
-    """The Perceptron on D of the best rival: Collins (2002), here with a margin."""
-    return _run(X, y, classes, perceptron_rule(rate, margin))
-
-
-def passive_aggressive_1best(
-    X: Array, y: Labels, classes: int, *, C: float | None = None, loss: str = "hinge"
-) -> MulticlassTrace:
-    """Crammer et al. (2006) on D of the best rival: PA, or with C given PA-I or PA-II."""
-    return _run(X, y, classes, passive_aggressive_rule(C, loss))
-
-
-def amira_1best(X: Array, y: Labels, classes: int, *, epsilon: float = 0.1) -> MulticlassTrace:
-    """Zhao & Huang, Algorithm 2."""
-    return _run(X, y, classes, amira_1best_rule(epsilon))
-
-
-def amira_kbest(
-    X: Array,
-    y: Labels,
-    classes: int,
-    *,
-    epsilon: float = 0.1,
-    k: int | None = None,
-) -> MulticlassTrace:
-    """Zhao & Huang, Algorithm 3; without k all wrong classes."""
-    return _run(X, y, classes, amira_kbest_rule(epsilon, k))
-
-
-def romma_1best(X: Array, y: Labels, classes: int, *, delta: float = 1.0) -> MulticlassTrace:
-    """Li & Long (2002) on D of the best rival, with delta as in Ishibashi, Hatano & Takeda.
-
-    All rows of W shrink in an update, those of other classes too.
-    """
-    return _run(X, y, classes, _romma(delta))
-
-
 # Kernel learners.
 
 
@@ -283,56 +255,25 @@ def _kernel_run(
     )
 
 
-def kernel_perceptron_1best(
-    K: Array, y: Labels, order: Indices, classes: int, *, rate: float = 1.0, margin: float = 0.0
+# Learners by name.
+
+RULES: dict[str, Callable[..., Rule]] = {
+    "perceptron_1best": perceptron_rule,
+    "passive_aggressive_1best": passive_aggressive_rule,
+    "amira_1best": amira_1best_rule,
+    "amira_kbest": amira_kbest_rule,
+    "romma_1best": romma_rule,
+}
+
+
+def learned(name: str, X: Array, y: Labels, classes: int, **settings: Any) -> MulticlassTrace:
+    return _run(X, y, classes, RULES[name](**settings))
+
+
+def learned_in_kernel(
+    name: str, K: Array, y: Labels, order: Indices, classes: int, **settings: Any
 ) -> KernelMulticlassTrace:
-    """``perceptron_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, perceptron_rule(rate, margin))
-
-
-def kernel_passive_aggressive_1best(
-    K: Array,
-    y: Labels,
-    order: Indices,
-    classes: int,
-    *,
-    C: float | None = None,
-    loss: str = "hinge",
-) -> KernelMulticlassTrace:
-    """``passive_aggressive_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, passive_aggressive_rule(C, loss))
-
-
-def kernel_amira_1best(
-    K: Array,
-    y: Labels,
-    order: Indices,
-    classes: int,
-    *,
-    epsilon: float = 0.1,
-) -> KernelMulticlassTrace:
-    """``amira_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, amira_1best_rule(epsilon))
-
-
-def kernel_amira_kbest(
-    K: Array,
-    y: Labels,
-    order: Indices,
-    classes: int,
-    *,
-    epsilon: float = 0.1,
-    k: int | None = None,
-) -> KernelMulticlassTrace:
-    """``amira_kbest`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, amira_kbest_rule(epsilon, k))
-
-
-def kernel_romma_1best(
-    K: Array, y: Labels, order: Indices, classes: int, *, delta: float = 1.0
-) -> KernelMulticlassTrace:
-    """``romma_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, _romma(delta))
+    return _kernel_run(K, y, order, classes, RULES[name](**settings))
 
 
 # Margins.

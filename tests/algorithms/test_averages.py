@@ -246,7 +246,7 @@ def test_classes_that_shrink_together():
     X = np.random.default_rng(3).normal(size=(200, 4))
     y = X[:, :3].argmax(axis=1)
     learner = ROMMA(delta=0.5, multiclass="1-best", fit_intercept=False, average=True)
-    history = reference_multiclass.romma_1best(X, y, 3, delta=0.5).history
+    history = reference_multiclass.learned("romma_1best", X, y, 3, delta=0.5).history
     clf = streamed(learner, X, y)
     assert_same(clf.coef_, history.mean(axis=0))
     settings = {"kernel": "poly", "gamma": 1.0, "degree": 1, "kernel_dtype": "float64"}

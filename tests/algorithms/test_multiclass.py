@@ -40,11 +40,10 @@ class Pair(NamedTuple):
     settings: dict
 
     def follow(self, X, y, classes):
-        return getattr(reference, self.name)(X, y, classes, **self.settings)
+        return reference.learned(self.name, X, y, classes, **self.settings)
 
     def follow_in_kernel(self, K, y, order, classes):
-        run = getattr(reference, f"kernel_{self.name}")
-        return run(K, y, order, classes, **self.settings)
+        return reference.learned_in_kernel(self.name, K, y, order, classes, **self.settings)
 
 
 def amira(multiclass, name, epsilon, **settings):
@@ -323,7 +322,7 @@ def test_the_average_is_the_mean_over_all_trials():
     X, y = four_classes()
     passes = 3
     rows = np.tile(with_offset(X, 1.7), (passes, 1))
-    trace = reference.perceptron_1best(rows, np.tile(y, passes), 4)
+    trace = reference.learned("perceptron_1best", rows, np.tile(y, passes), 4)
     clf = Perceptron(average=True, multiclass="1-best")
     for form in FORMS.values():
         fitted = in_order(clf, 1.7, max_iter=passes).fit(form(X), y)
@@ -331,7 +330,7 @@ def test_the_average_is_the_mean_over_all_trials():
     K = rbf(X, X, GAMMA)
     fitted = in_order(clf, kernel="rbf", gamma=GAMMA, max_iter=passes).fit(X, y)
     order = np.tile(np.arange(len(X)), passes)
-    trace = reference.kernel_perceptron_1best(K, y, order, 4)
+    trace = reference.learned_in_kernel("perceptron_1best", K, y, order, 4)
     close(coefficients(fitted, len(X)), trace.history.mean(axis=0))
 
 
@@ -677,7 +676,9 @@ def test_many_shrinking_updates_stay_exact(form):
     passes = 8
     clf = in_order(ROMMA(delta=0.01, multiclass="1-best"), max_iter=passes)
     clf.fit(FORMS[form](X), y)
-    trace = reference.romma_1best(np.tile(X, (passes, 1)), np.tile(y, passes), 4, delta=0.01)
+    trace = reference.learned(
+        "romma_1best", np.tile(X, (passes, 1)), np.tile(y, passes), 4, delta=0.01
+    )
     assert clf.n_updates_ == trace.updated.sum() > 200
     close(clf.coef_, trace.W)
     kept = scalars(clf)[0]

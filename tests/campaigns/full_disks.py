@@ -20,7 +20,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from campaigns.kills import KINDS, Outcome, Run, add, report
-from zygote import shared
 
 SIZE = 8 << 20
 TIMES_FULL = 2  # in each run
@@ -122,7 +121,7 @@ def fill_disks(runs: int, seed: int, folder: Path, ways: tuple[str, ...]) -> Out
         place = folder / f"run {number}"
         place.mkdir()
         with small_disk(way, place) as disk:
-            run = Run(kind, place, seed + number, zygote=shared(), data=disk / "data")
+            run = Run(kind, place, seed + number, data=disk / "data")
             run.server.log = place / "server.log"
             add(whole, filled(run, Disk(way, disk, run)), f"{way}, {kind}")
     return whole

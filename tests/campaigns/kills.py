@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 from serve.processes import Server
-from zygote import Zygote, shared
 
 import maxmargin
 from maxmargin.client import Client, ServeError, new_id
@@ -107,7 +106,6 @@ class Run:
         kind: str,
         folder: Path,
         seed: int,
-        zygote: Zygote,
         data: Path | None = None,
     ) -> None:
         self.kind, self.folder, self.seed = kind, folder, seed
@@ -121,7 +119,7 @@ class Run:
         for name, value in parameters.items():
             options += ["--set", f"{name}={value}"]
         self.data = data or folder / "data"
-        self.server = Server(self.data, *options, zygote=zygote)
+        self.server = Server(self.data, *options)
         self.ending = threading.Event()
         self.teachers = [Teacher(self, number) for number in range(CLIENTS)]
 
@@ -238,7 +236,7 @@ def kill_servers(kills: int, seed: int, folder: Path) -> Outcome:
         kind = list(KINDS)[number % len(KINDS)]
         place = folder / f"run {number}"
         place.mkdir()
-        run = Run(kind, place, seed + number, shared())
+        run = Run(kind, place, seed + number)
         add(whole, killed(run, min(KILLS_OF_A_RUN, kills - start)), kind)
     return whole
 

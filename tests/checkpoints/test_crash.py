@@ -9,7 +9,6 @@ import sys
 import time
 
 import pytest
-import zygote
 from problems import separable
 from streamed import svmlight_text
 
@@ -100,11 +99,6 @@ def started(arguments):
     )
 
 
-def forked(arguments):
-    """The same without most of a start."""
-    return zygote.shared().start(arguments, stderr=subprocess.PIPE)
-
-
 def look_at(path):
     """Changes whenever a checkpoint is written."""
     try:
@@ -136,17 +130,13 @@ def never_killed(run, data, folder):
 
 
 def killed_and_restarted(run, data, folder, seconds):
-    """The bytes of the model, and the number of processes that were killed in the middle.
-
-    The first, and those that are killed while they start, are new from the beginning.
-    """
+    """The bytes of the model, and the number of processes that were killed in the middle."""
     folder.mkdir()
     chance, killed = random.Random(0), 0
     while killed < KILLS:
         before = look_at(folder / "checkpoint")
         is_early = chance.random() <= EARLY
-        start = started if is_early or killed == 0 else forked
-        process = start(arguments_of(run, data, folder))
+        process = started(arguments_of(run, data, folder))
         if not is_early:
             for _ in range(chance.randint(1, 2)):  # or nothing would go on from within a pass
                 wait_until_it_learns(folder / "checkpoint", before, process)
@@ -160,7 +150,7 @@ def killed_and_restarted(run, data, folder, seconds):
             break
         assert process.returncode == -signal.SIGKILL, trouble
         killed += 1
-    finish(forked(arguments_of(run, data, folder)))
+    finish(started(arguments_of(run, data, folder)))
     return (folder / "model.mm").read_bytes(), killed
 
 
@@ -195,5 +185,5 @@ def test_ctrl_c_ends_cleanly(data, tmp_path):
     assert process.returncode == 130
     assert persistence.describe(checkpoint)["kind"] == "checkpoint"
     assert [path.name for path in folder.iterdir()] == ["checkpoint"]
-    finish(forked(arguments))
+    finish(started(arguments))
     assert (folder / "model.mm").read_bytes() == expected

@@ -1,7 +1,6 @@
 """The cache: the next process compiles nothing, and runs no code that was edited or is not ours."""
 
 import contextlib
-import functools
 import json
 import os
 import shutil
@@ -12,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-import zygote
 from backends import only_full
 from extent import EVERYTHING, everything_or
 
@@ -65,20 +63,15 @@ BOTH = LOOK + SINGLE
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="other rights than on POSIX")
 
 
-# What is imported already where processes start by a fork: nothing of ours.
-OTHERS = ("numba", "sklearn", "sklearn.utils.multiclass", "sklearn.utils.metaestimators", "yaml")
 HERE = Path(maxmargin.__file__).parents[1]
 
 
-@functools.cache
-def forking():
-    return zygote.Zygote(OTHERS)
-
-
 def start(script, cache_folder, package=HERE):
-    script = f"import sys; sys.path.insert(0, {str(package)!r})\n{script}"
-    environment = {"MAXMARGIN_CACHE_DIR": str(cache_folder)}
-    return forking().start(["-c", script], subprocess.PIPE, subprocess.PIPE, environment)
+    env = os.environ | {"MAXMARGIN_CACHE_DIR": str(cache_folder), "PYTHONPATH": str(package)}
+    command = [sys.executable, "-c", script]
+    return subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def end(process):
@@ -88,18 +81,9 @@ def end(process):
     return json.loads(printed.splitlines()[-1]), complaints
 
 
-def anew(script, cache_folder, package):
-    """The same in a process that nobody has prepared."""
-    env = os.environ | {"MAXMARGIN_CACHE_DIR": str(cache_folder), "PYTHONPATH": str(package)}
-    command = [sys.executable, "-c", script]
-    return subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def run(script, cache_folder, package=HERE, begin=start):
+def run(script, cache_folder, package=HERE):
     """What ``script`` prints last, in a process of its own; it must not print any warning."""
-    printed, complaints = end(begin(script, cache_folder, package))
+    printed, complaints = end(start(script, cache_folder, package))
     assert complaints == ""
     return printed
 
@@ -117,7 +101,7 @@ def filled(tmp_path_factory):
 
 def test_a_second_process_compiles_nothing(filled):
     copy, folder, first = filled
-    second = run(FIT, folder, copy.parent, anew)
+    second = run(FIT, folder, copy.parent)
     assert first["used"] == first["misses"] == [1] * 3
     assert second["hits"] == [1] * 3
     assert second["misses"] == [0] * 3

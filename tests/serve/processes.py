@@ -12,8 +12,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zygote import Forked, Zygote
-
 SLOWEST = 120.0  # seconds, on a machine that is busy with other things
 
 
@@ -27,20 +25,18 @@ class Answer(NamedTuple):
 
 
 class Server:
-    """Serves a folder; can be killed and started again. With a zygote it starts by a fork."""
+    """Serves a folder; can be killed and started again."""
 
     def __init__(
         self,
         folder: Path,
         *options: str,
         environment: dict[str, str] | None = None,
-        zygote: Zygote | None = None,
     ):
         self.folder, self.options = folder, options
         self.own_environment = environment or {}
-        self.zygote = zygote
         self.log = folder.with_name(folder.name + ".log")
-        self.process: subprocess.Popen[bytes] | Forked | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
 
     def spawn(self) -> None:
@@ -49,11 +45,6 @@ class Server:
         command += ["--data", str(self.folder)]
         command += [] if "--port" in self.options else ["--port", "0"]
         with self.log.open("ab") as errors:
-            if self.zygote is not None:
-                self.process = self.zygote.start(
-                    command, subprocess.PIPE, errors, self.own_environment
-                )
-                return
             self.process = subprocess.Popen(
                 [sys.executable, *command],
                 stdout=subprocess.PIPE,

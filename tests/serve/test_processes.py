@@ -20,7 +20,6 @@ if sys.platform != "linux":
     pytest.skip("signals and limits as Linux has", allow_module_level=True)
 
 from serve.processes import SLOWEST, Server
-from zygote import shared
 
 from maxmargin.client import Client, Refused, Unavailable
 
@@ -29,7 +28,7 @@ OPTIONS = ("--algorithm", "amira", "--classes", "no,yes")
 
 @pytest.fixture
 def server(tmp_path):
-    made = Server(tmp_path / "data", *OPTIONS, zygote=shared())
+    made = Server(tmp_path / "data", *OPTIONS)
     yield made
     made.end()
 
@@ -81,7 +80,7 @@ def test_an_afternoon_is_taken_back(server, tmp_path):
     assert command("replay", server.folder, "--until", "2020-01-01T00:00Z")[0] == 0
     assert "--until takes" in command("replay", server.folder, "--until", "noon")[2]
     assert server.stop() == 0
-    again = Server(tmp_path / "again", str(model), zygote=shared())
+    again = Server(tmp_path / "again", str(model))
     again.start()
     with Client(url(again)) as client:
         assert client.predict([9.0, 1.0]) == "yes"
@@ -146,7 +145,7 @@ def test_it_goes_on_when_it_has_had_no_file_descriptors(server, tmp_path):
 def test_logs_and_tokens(tmp_path):
     tokens = {"MAXMARGIN_LEARN_TOKEN": "teach", "MAXMARGIN_PREDICT_TOKEN": "ask"}
     options = (*OPTIONS, "--log-format", "json", "--access-log", "--host", "0.0.0.0")
-    server = Server(tmp_path / "data", *options, environment=tokens, zygote=shared())
+    server = Server(tmp_path / "data", *options, environment=tokens)
     server.spawn()
     server.port = int(re.search(r":(\d+)$", server.first_line())[1])
     with Client(url(server), token="teach") as client:
