@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from maxmargin.experts.mixture import ExpertMixture
-from maxmargin.experts.votes import Votes
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Projecting
 from maxmargin.models.build import build, products_on
-from maxmargin.models.expert_model import ExpertModel, shapes_of_weights
+from maxmargin.models.expert_model import shapes_of_weights
 from maxmargin.models.kernel_model import KernelModel
-from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import (
     UNSET,
     BudgetSpec,
@@ -185,7 +182,7 @@ def _resolved(spec: ModelSpec, p: object) -> ModelSpec:
     return spec
 
 
-def _vote_from(leaves: Tree, spec: VoteSpec, problems: int, unseen: bool, width: int) -> VoteModel:
+def _vote_from(leaves: Tree, spec: VoteSpec, problems: int, unseen: bool, width: int) -> Model:
     members = []
     for k, one in enumerate(spec.experts):
         own = model_tree.taken(leaves, f"members.{k}")
@@ -193,16 +190,7 @@ def _vote_from(leaves: Tree, spec: VoteSpec, problems: int, unseen: bool, width:
         leaves |= own  # which belong to nothing
     model: VoteModel = model_tree.filled(VoteModel(spec, problems, unseen, []), leaves)
     model.members = members
-    _check_mixture(model.votes)
-    return model
-
-
-def _check_mixture(votes: Votes | ExpertMixture) -> None:
-    """Raise if the weights of experts, or their clock, are invalid."""
-    clock, sums = votes.clock, votes.weights.sum(axis=-1)
-    fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
-    if not fits or not (votes.weights >= 0.0).all() or not np.isclose(sums, 1.0).all():
-        raise Misfit("the weights of experts do not fit together")
+    return _checked(model)
 
 
 def _check_shape(leaves: Tree, path: str, wanted: tuple[int, ...]) -> None:
@@ -217,14 +205,12 @@ def _filled(blank: Model, leaves: Tree) -> Model:
     if isinstance(blank, KernelModel | BudgetModel):
         kernel = blank.kernel = _kernel_from(blank, leaves)
         _allocate_supports(blank, leaves)
-    model = model_tree.filled(blank, leaves, done=kernel)
-    if isinstance(model, LinearModel):
-        _check_linear(model)
-    elif isinstance(model, ExpertModel):
-        _check_mixture(model.experts.mixture)
-    proved = getattr(model, "_bounds", None)
-    if proved is not None and proved.shape != (model.verdicts(),):
-        raise Misfit("bounds: there is not one for each problem")
+    return _checked(model_tree.filled(blank, leaves, done=kernel))
+
+
+def _checked(model: Model) -> Model:
+    if wrong := model.invalid_reason():
+        raise Misfit(wrong)
     return model
 
 
@@ -256,24 +242,6 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
     elif blank.eviction.lengths:
         _check_shape(leaves, "eviction.inner", (stores * capacity, capacity))
     blank.allocate(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
-
-
-def _check_linear(model: LinearModel) -> None:
-    """Raise if the vectors of a linear model are inconsistent."""
-    if model.linear.geometry.p != model.p:
-        raise Misfit(f"the model is not one for the parameters: p is {model.p}")
-    witness: Any = model.linear.witness
-    if (witness.average.shape[0] > 0) != model.spec.average:
-        raise Misfit("the model is not one for the parameters: linear.witness.average")
-    if witness.past.size != witness.average.shape[0]:
-        raise Misfit("linear.witness.past is not one of each average")
-    if model.is_joint:  # there the loop does not ask whether there are marks
-        fits = witness.mark.shape == model.linear.weights.shape
-    else:
-        fits = witness.share.shape == witness.mark_share.shape
-        fits = fits and witness.share.shape[0] <= witness.mark.shape[0]
-    if not fits:
-        raise Misfit("the vectors of linear.witness do not fit together")
 
 
 def summary(state: State) -> Tree:

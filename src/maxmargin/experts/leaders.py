@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -38,3 +38,11 @@ def write_leader(leaders, clock, leader):  # type: ignore[no-untyped-def]
             leaders[k] = leaders[2 * k + 1]
         clock[0].written = half
         clock[0].stride *= 2
+
+
+def invalid_weights(votes: Any) -> str:
+    """Why the weights of experts, or their clock, are invalid; empty if they are valid."""
+    clock, sums = votes.clock, votes.weights.sum(axis=-1)
+    fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
+    fits = fits and (votes.weights >= 0.0).all() and np.isclose(sums, 1.0).all()
+    return "" if fits else "the weights of experts do not fit together"

@@ -168,6 +168,10 @@ class Model(ABC):
         """True if further columns up to ``width`` that are always 0 change nothing."""
         return False
 
+    def invalid_reason(self) -> str:
+        """Why arrays from a file do not fit together; empty if they do."""
+        return ""
+
     def private_coordinates(self) -> int:
         """The number of rows with a private coordinate that is stored."""
         return 0

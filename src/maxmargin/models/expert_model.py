@@ -15,6 +15,7 @@ from maxmargin.core.loop import present
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.expert_loop import Experts, learn_rows, outputs_of_all
+from maxmargin.experts.leaders import invalid_weights
 from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.random_features import (
     BY_JOINED_RANGES,
@@ -193,6 +194,9 @@ class ExpertModel(Model):
     # ----------------------------------------------------------------------------- what was learned
     def updates(self) -> int:
         return int(self.experts.updates_made.sum())
+
+    def invalid_reason(self) -> str:
+        return invalid_weights(self.experts.mixture)
 
     def is_finite(self) -> bool:
         """Weights that are not show in the outputs, and so in the sigmoids of these."""

@@ -48,6 +48,10 @@ class JointModel(LinearModel):
     def space(self) -> Any:
         return self.joint
 
+    def _fits(self, witness: Any) -> bool:
+        # The loop does not ask whether there are marks.
+        return bool(witness.mark.shape == self.linear.weights.shape)
+
     def forget_bounds(self, which: Any = slice(None)) -> None:
         self.linear.scalars.table.certifiable[0] = 0.0  # old coefficients cannot be separated
 

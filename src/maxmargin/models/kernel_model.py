@@ -208,6 +208,10 @@ class SupportModel(Model):
         """Added to all kernel values."""
         return self.tail.offset**2
 
+    def invalid_reason(self) -> str:
+        known = self._bounds is None or self._bounds.shape == (self.verdicts(),)
+        return "" if known else "bounds: there is not one for each problem"
+
     def updates(self) -> int:
         updates = self.scalars.table.updates
         return int(updates[0] if self.is_joint else updates.sum())

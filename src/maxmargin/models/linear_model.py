@@ -137,6 +137,21 @@ class LinearModel(Model):
     def width(self) -> int:
         return self.linear.width
 
+    def invalid_reason(self) -> str:
+        witness: Any = self.linear.witness
+        if self.linear.geometry.p != self.p:
+            return f"the model is not one for the parameters: p is {self.p}"
+        if (witness.average.shape[0] > 0) != self.spec.averages():
+            return "the model is not one for the parameters: linear.witness.average"
+        if witness.past.size != witness.average.shape[0]:
+            return "linear.witness.past is not one of each average"
+        return "" if self._fits(witness) else "the vectors of linear.witness do not fit together"
+
+    def _fits(self, witness: Any) -> bool:
+        """True if these vectors, of which some may be missing, can be used together."""
+        same = witness.share.shape == witness.mark_share.shape
+        return same and witness.share.shape[0] <= witness.mark.shape[0]
+
     def private_coordinates(self) -> int:
         return self.linear.weights.shape[1] - self.linear.width - 1
 

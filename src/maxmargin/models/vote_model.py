@@ -11,6 +11,7 @@ import numpy as np
 from maxmargin.core.array_fields import Saved, own_arrays
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.trace import NO_TRACE, Trace
+from maxmargin.experts.leaders import invalid_weights
 from maxmargin.experts.votes import Votes, new_votes, predict_classes, score_votes, vote
 from maxmargin.models import model_formulas
 from maxmargin.models.base import Model, new_tally
@@ -148,6 +149,9 @@ class VoteModel(Model):
     # ----------------------------------------------------------------------------- what was learned
     def updates(self) -> int:
         return sum(model.updates() for model in self.members)
+
+    def invalid_reason(self) -> str:
+        return invalid_weights(self.votes)
 
     def is_finite(self) -> bool:
         return all(model.is_finite() for model in self.members)
