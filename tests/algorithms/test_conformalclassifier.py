@@ -247,10 +247,14 @@ def test_files_and_pickles(tmp_path):
     ("field", "value", "message"),
     [
         ("target", np.array([1.0]), "the target is not between 0 and 1"),
-        ("counts", np.array([1.0, 2.0, 0.0]), "a count or a scale is out of its range"),
+        (
+            "counts",
+            np.array([1.0, 2.0, 0.0]),
+            "more labels were outside of sets than there were rows",
+        ),
         ("shares", np.full(8, 0.5), "the weights of rates are not shares of 1"),
-        ("thresholds", np.full(8, np.nan), "it contains NaN or infinity"),
-        ("thresholds", np.full(7, 0.5), "there are not the arrays of a tracker of sets"),
+        ("thresholds", np.full(8, np.nan), "sets.thresholds is not finite"),
+        ("thresholds", np.full(7, 0.5), "sets.thresholds has the shape"),
     ],
 )
 def test_files_that_cannot_be(tmp_path, field, value, message):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from maxmargin.core import array_fields
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
@@ -35,8 +36,7 @@ from maxmargin.persistence.model_tree import MOST, Misfit
 from maxmargin.training import prediction_sets
 from maxmargin.training.inputs import problems_for, shown
 from maxmargin.training.passes import certified
-from maxmargin.training.platt import Sigmoids, invalid_sigmoids_message
-from maxmargin.training.prediction_sets import new_tracker
+from maxmargin.training.platt import Sigmoids
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import restored, storable
 from maxmargin.training.state import State, grown
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from maxmargin.estimator.learner import BaseLearner
 
 Value = TypeVar("Value")
-Arrays = TypeVar("Arrays", Sigmoids, prediction_sets.SetTracker)
 
 
 def learned(state: State, parameters: Tree) -> Tree:
@@ -96,8 +95,11 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
         converged=_of_type(found.pop("converged", False), bool),
         schema=restored(found.pop("schema", None)),
         totals=_checked_totals(found.pop("totals", None), classes),
-        calibration=_checked_sigmoids(found.pop("calibration", None), model),
     )
+    if (calibration := found.pop("calibration", None)) is not None:
+        sigmoids = array_fields.blank(Sigmoids, {"problems": model.problems()})
+        sigmoids = model_tree.record_from(sigmoids, calibration, "calibration")
+        state = state._replace(calibration=sigmoids)
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
     return state
@@ -314,19 +316,11 @@ def _checked_totals(totals: Any, classes: np.ndarray) -> np.ndarray | None:
     return np.ascontiguousarray(totals)
 
 
-def _checked_sigmoids(found: Any, model: Model) -> Sigmoids | None:
-    misfit = "calibration: there is not one map to probabilities for each problem"
-    blank = Sigmoids(*(np.zeros(model.problems()) for _ in Sigmoids._fields))
-    sigmoids = None if found is None else _filled_arrays(blank, found, misfit)
-    if sigmoids is not None and (why := invalid_sigmoids_message(sigmoids)):
-        raise Misfit(f"calibration: {why}")
-    return sigmoids
-
-
 def checked_sets(found: Any) -> prediction_sets.SetTracker | None:
-    misfit, blank = "sets: there are not the arrays of a tracker of sets", new_tracker(0.5)
-    tracker = None if found is None else _filled_arrays(blank, found, misfit)
-    if tracker is not None and (why := prediction_sets.what_is_wrong(tracker)):
+    if found is None:
+        return None
+    tracker = model_tree.record_from(prediction_sets.new_tracker(0.5), found, "sets")
+    if why := prediction_sets.what_is_wrong(tracker):
         raise Misfit(f"sets: {why}")
     return tracker
 
@@ -338,19 +332,6 @@ def checked_held_out(found: Any) -> np.ndarray | None:
     if not fits or np.isnan(found).any() or (found[1:] < found[:-1]).any():
         raise Misfit("held_out: these are not sorted scores of held-out rows")
     return np.ascontiguousarray(found)
-
-
-def _filled_arrays(blank: Arrays, found: Any, misfit: str) -> Arrays:
-    """Copy arrays by name into those of a NamedTuple; raises if they do not fit."""
-    if not isinstance(found, dict) or found.keys() != set(blank._fields):
-        raise Misfit(misfit)
-    for name, array in found.items():
-        wanted = getattr(blank, name)
-        is_float = isinstance(array, np.ndarray) and array.dtype == float
-        if not is_float or array.shape != wanted.shape:
-            raise Misfit(misfit)
-        wanted[...] = array
-    return blank
 
 
 def _count(value: object, least: int = 0) -> int:

@@ -57,12 +57,11 @@ class Writer:
         self._padding = 0
 
     def dump(self, value: Any, path: str) -> Any:
+        value = value.item() if isinstance(value, np.generic) else value
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"float": str(value)}
-        if isinstance(value, np.generic):
-            return self._dump_scalar(value, path)
         if isinstance(value, list):
             return self._dump_items(value, path)
         if type(value) is tuple:
@@ -87,11 +86,6 @@ class Writer:
 
     def _dump_items(self, items: Any, path: str) -> list[Any]:
         return [self.dump(each, _join(path, str(k))) for k, each in enumerate(items)]
-
-    def _dump_scalar(self, value: np.generic, path: str) -> Any:
-        if isinstance(value, np.str_ | np.float64 | np.bool_):
-            return self.dump(value.item(), path)
-        return {"scalar": self._dump_array(np.array(value), path)}
 
     def _dump_array(self, array: np.ndarray, path: str) -> dict[str, Any]:
         if array.dtype.kind == "U" and array.ndim == 1:
@@ -171,8 +165,6 @@ class Reader:
     def _load_array(self, tree: dict[str, Any]) -> Any:
         if "array" in tree:
             return self._stored(tree).read()
-        if "scalar" in tree:
-            return self.load(tree["scalar"])[()]
         if "texts" in tree:
             texts, length = tree["texts"], tree["length"]
             if not all(isinstance(text, str) for text in texts):

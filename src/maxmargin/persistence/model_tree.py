@@ -172,6 +172,18 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
     return np.asarray(value) if "supports" in each.axes else np.ascontiguousarray(value)
 
 
+def record_from(blank: Part, found: Any, name: str) -> Part:
+    """A record of arrays like a blank one, from their dictionary; raises if they do not fit."""
+    if not isinstance(found, dict):
+        raise Misfit(f"{name} is no record of arrays")
+    leaves = {_join(name, field): array for field, array in found.items()}
+    record = filled(blank, leaves, name)
+    if leaves:
+        raise Misfit(f"nothing has {', '.join(leaves)}")
+    check_ranges(record, 0, name)
+    return record
+
+
 def dtype_named(name: object, path: str) -> np.dtype:
     """A data type of kernel values."""
     if name == "float32":
@@ -234,13 +246,13 @@ def _csr_from(leaves: Leaves, path: str, width: int) -> Any:
     return kind((data, indices, starts), shape=(starts.size - 1, width))
 
 
-def check_ranges(model: object, classes: int) -> None:
+def check_ranges(model: object, classes: int, path: str = "") -> None:
     """Raise if a number is out of its declared range."""
     rows = model.private_coordinates() if hasattr(model, "private_coordinates") else 0
     sizes = {**sizes_of(model), "classes": classes, "rows": rows or LARGEST_COUNT}
-    for path, each, array in _arrays(model, ""):
+    for at, each, array in _arrays(model, path):
         if wrong := each.invalid_reason(array, sizes):
-            raise Misfit(f"{path} {wrong}")
+            raise Misfit(f"{at} {wrong}")
 
 
 def _arrays(part: object, path: str) -> Iterator[tuple[str, Array, np.ndarray]]:

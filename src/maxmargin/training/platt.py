@@ -8,15 +8,18 @@ negative slope, of uninformative scores, becomes 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
+from maxmargin.core.array_fields import Array
+
 # Scores are clipped to this multiple of the scale.
 LARGEST = 1e6
 PLATT_PRECISION = 1e-10
+SMALLEST_SCALE = float(np.nextafter(0.0, 1.0))
 
 
 class Sigmoids(NamedTuple):
@@ -27,23 +30,14 @@ class Sigmoids(NamedTuple):
         log-odds = offset + slope * s,      s = score / scale, clipped to +-`LARGEST`
     """
 
-    offsets: np.ndarray
-    slopes: np.ndarray
-    scales: np.ndarray
+    offsets: Annotated[np.ndarray, Array("problems", finite=True)]
+    slopes: Annotated[np.ndarray, Array("problems", finite=True, at_least=0.0)]
+    scales: Annotated[np.ndarray, Array("problems", finite=True, at_least=SMALLEST_SCALE)]
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Log-odds of the positive class for scores of shape (rows, problems)."""
         with np.errstate(over="ignore"):
             return self.offsets + self.slopes * np.clip(scores / self.scales, -LARGEST, LARGEST)
-
-
-def invalid_sigmoids_message(sigmoids: Sigmoids) -> str:
-    """Why these cannot be the result of a fit; empty if they can."""
-    if not all(np.isfinite(each).all() for each in sigmoids):
-        return "it contains NaN or infinity"
-    if (sigmoids.slopes < 0.0).any() or (sigmoids.scales <= 0.0).any():
-        return "a slope is negative, or a scale is not positive"
-    return ""
 
 
 def log_shares(odds: np.ndarray) -> np.ndarray:

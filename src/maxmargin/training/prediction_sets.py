@@ -28,11 +28,12 @@ alpha_t < 0, and empty where it is above 1.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from maxmargin.certificates.coverage_bounds import Coverage, coverage_bound
+from maxmargin.core.array_fields import Array
 from maxmargin.core.numba_backend import Compiled, bridge, helper
 
 # Any 2000 consecutive rows are within 2 points of the target, whatever comes: (1 + g) / (2000 g) is
@@ -77,11 +78,11 @@ class SetTracker(NamedTuple):
     mean_lead : the mean lead of the winners of the last rows
     """
 
-    target: np.ndarray
-    counts: np.ndarray
-    thresholds: np.ndarray
-    shares: np.ndarray
-    mean_lead: np.ndarray
+    target: Annotated[np.ndarray, Array(1, finite=True)]
+    counts: Annotated[np.ndarray, Array(3, finite=True, at_least=0.0)]
+    thresholds: Annotated[np.ndarray, Array("rates", finite=True)]
+    shares: Annotated[np.ndarray, Array("rates", finite=True)]
+    mean_lead: Annotated[np.ndarray, Array(1, finite=True, at_least=0.0)]
 
     def set_threshold(self):
         """The highest score of a class in the next set."""
@@ -301,13 +302,11 @@ def coverage_of(tracker: SetTracker) -> Coverage:
 
 def what_is_wrong(tracker: SetTracker) -> str:
     """Why this cannot be what has followed rows, if it cannot."""
-    if not all(np.isfinite(each).all() for each in tracker):
-        return "it contains NaN or infinity"
     if not 0.0 < tracker.target[0] < 1.0:
         return "the target is not between 0 and 1"
     rows, outside, _ = tracker.counts
-    if (tracker.counts < 0.0).any() or outside > rows or tracker.mean_lead[0] < 0.0:
-        return "a count or a scale is out of its range"
+    if outside > rows:
+        return "more labels were outside of sets than there were rows"
     if (tracker.shares <= 0.0).any() or not np.isclose(tracker.shares.sum(), 1.0):
         return "the weights of rates are not shares of 1"
     return ""
