@@ -37,8 +37,6 @@ Sizes = Mapping[str, int]
 Kind = TypeVar("Kind")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Counts below this cannot overflow in the lifetime of a machine.
-LARGEST_COUNT = 2**62
 # Instead of a count: an update that never comes.
 NEVER = np.iinfo(np.int64).max
 CACHE_LINE = 64
@@ -147,23 +145,6 @@ class Array:
         part = array[(slice(None),) * k + (which,)]
         return part.view(np.recarray) if isinstance(array, np.recarray) else part
 
-    def invalid_reason(self, array: np.ndarray, sizes: Sizes) -> str:
-        """Why these values are invalid; empty if they are valid."""
-        if array.dtype.names is not None:
-            return next((f"{name} is not a count" for name in _no_counts(array)), "")
-        if array.size == 0 or array.dtype.kind not in "if":
-            return ""
-        if array.dtype.kind == "i":
-            low = 0 if self.at_least is None else self.at_least
-            high = LARGEST_COUNT if self.below is None else length(self.below, sizes)
-            if array.min() < low or array.max() >= high:
-                return f"goes beyond {low} to {high - 1}"
-        if self.finite and not np.isfinite(array).all():
-            return "is not finite"
-        if self.at_least is not None and not (array >= self.at_least).all():
-            return f"is below {self.at_least}"
-        return ""
-
 
 class Buffer(Array):
     """A scratch array: not saved, not shared by threads, and invalid between two calls."""
@@ -253,16 +234,6 @@ def _parsed(axis: str) -> tuple[tuple[str, ...], int]:
 
 def _number(factor: str, sizes: Sizes) -> int:
     return int(factor) if factor.isdecimal() else sizes[factor]
-
-
-def _no_counts(table: np.ndarray) -> Iterator[str]:
-    """The integer columns of a table that have invalid counts."""
-    for name in table.dtype.names or ():
-        counts = table[name]
-        if counts.dtype.kind == "i":
-            counts = counts[counts != NEVER] if name == "next_mark" else counts
-            if counts.min(initial=0) < 0 or counts.max(initial=0) >= LARGEST_COUNT:
-                yield name
 
 
 # -------------------------------------------------------------------------------------- new arrays

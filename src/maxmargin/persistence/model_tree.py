@@ -17,18 +17,21 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.core.array_fields import (
-    LARGEST_COUNT,
+    NEVER,
     Array,
     Saved,
+    Sizes,
     declared,
     is_part,
+    length,
     sizes_of,
 )
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.persistence.container import StoredArray
 
-MOST = LARGEST_COUNT
+# Counts below this cannot overflow in the lifetime of a machine.
+MOST = 2**62
 
 Part = TypeVar("Part")
 
@@ -138,7 +141,7 @@ def _number(each: Saved, blank: Any, value: Any, path: str) -> Any:
     elif isinstance(blank, bool):
         fits = isinstance(value, bool)
     elif isinstance(blank, int):
-        fits = type(value) is int and 0 <= value < LARGEST_COUNT
+        fits = type(value) is int and 0 <= value < MOST
     elif isinstance(blank, float):
         fits = isinstance(value, float) and each.at_least <= value and -np.inf < value < np.inf
     else:
@@ -164,7 +167,7 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
         raise Misfit(f"{path} has the shape {value.shape}, not {shape}")
     if isinstance(blank, np.recarray):
         table = np.asarray(value).view(blank.dtype, np.recarray)
-        if wrong := each.invalid_reason(table, {}):
+        if wrong := _out_of_range(each, table, {}):
             raise Misfit(f"{path}: {wrong}")
         return table
     # Compiled loops need contiguous arrays. They never see supports, whose sums depend on the
@@ -206,7 +209,7 @@ def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points
             shape = (size, width)[: len(each.axes)]
             blank = np.broadcast_to(np.zeros((), each.dtype or kernel.dtype), shape)  # no memory
             array = _array(each, blank, leaves.pop(at), at)
-            if array is not None and (wrong := each.invalid_reason(array, {})):
+            if array is not None and (wrong := _out_of_range(each, array, {})):
                 raise Misfit(f"{at} {wrong}")
             setattr(points, name, array)
     return points
@@ -249,10 +252,39 @@ def _csr_from(leaves: Leaves, path: str, width: int) -> Any:
 def check_ranges(model: object, classes: int, path: str = "") -> None:
     """Raise if a number is out of its declared range."""
     rows = model.private_coordinates() if hasattr(model, "private_coordinates") else 0
-    sizes = {**sizes_of(model), "classes": classes, "rows": rows or LARGEST_COUNT}
+    sizes = {**sizes_of(model), "classes": classes, "rows": rows or MOST}
     for at, each, array in _arrays(model, path):
-        if wrong := each.invalid_reason(array, sizes):
+        if wrong := _out_of_range(each, array, sizes):
             raise Misfit(f"{at} {wrong}")
+
+
+def _out_of_range(each: Array, array: np.ndarray, sizes: Sizes) -> str:
+    """Why these values are not as declared; empty if they are."""
+    if array.dtype.names is not None:
+        return next((f"{name} is not a count" for name in _no_counts(array)), "")
+    if array.size == 0 or array.dtype.kind not in "if":
+        return ""
+    if array.dtype.kind == "i":
+        low = 0 if each.at_least is None else each.at_least
+        high = MOST if each.below is None else length(each.below, sizes)
+        return (
+            "" if low <= array.min() and array.max() < high else f"goes beyond {low} to {high - 1}"
+        )
+    if each.finite and not np.isfinite(array).all():
+        return "is not finite"
+    if each.at_least is not None and not (array >= each.at_least).all():
+        return f"is below {each.at_least}"
+    return ""
+
+
+def _no_counts(table: np.ndarray) -> Iterator[str]:
+    """The integer columns of a table that have invalid counts."""
+    for name in table.dtype.names or ():
+        counts = table[name]
+        if counts.dtype.kind == "i":
+            counts = counts[counts != NEVER] if name == "next_mark" else counts
+            if counts.min(initial=0) < 0 or counts.max(initial=0) >= MOST:
+                yield name
 
 
 def _arrays(part: object, path: str) -> Iterator[tuple[str, Array, np.ndarray]]:
