@@ -1,6 +1,7 @@
 """Small random data sets, Hypothesis strategies that draw them, and the learners to try on them."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,19 @@ def chunk_sizes(rows: int) -> st.SearchStrategy[list[int]]:
     """Strategy for ways of cutting ``rows`` rows into consecutive chunks."""
     cuts = st.sets(st.integers(1, rows - 1), max_size=rows - 1)
     return cuts.map(lambda at: np.diff([0, *sorted(at), rows]).tolist())
+
+
+class FaultyKernel:
+    """A kernel until a given call, which fails."""
+
+    def __init__(self, kernel: Callable[[Any, Any], Any]) -> None:
+        self.kernel, self.calls = kernel, -1
+
+    def __call__(self, some: Any, others: Any) -> Any:
+        self.calls -= 1
+        if self.calls == 0:
+            raise RuntimeError("no more")
+        return self.kernel(some, others)
 
 
 def linear_model(

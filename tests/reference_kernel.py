@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from reference import Array
+from scipy.optimize import nnls
+from sklearn.svm import SVC
 
 Indices = NDArray[np.intp]
 
@@ -400,3 +402,20 @@ def pair_amira(K: Array, y: Array, order: Indices, *, epsilon: float) -> KernelT
         return result
 
     return _pair_run(K, y, order, due, step)
+
+
+# Margins.
+
+
+def max_margin(K: Array, signs: Array, intercept: bool) -> float:
+    """By libsvm; without intercept the distance of the origin from the hull of all ``y x``."""
+    if intercept:
+        svc = SVC(kernel="precomputed", C=1e8, tol=1e-10).fit(K, signs)
+        weights = np.zeros(signs.size)
+        weights[svc.support_] = svc.dual_coef_[0]
+        return float(1.0 / np.sqrt(weights @ K @ weights))
+    values, vectors = np.linalg.eigh(K * np.outer(signs, signs))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    last = 1e-3  # any number will do; the solution is proportional to the nearest point
+    mixture, _ = nnls(np.vstack([root / last, np.ones(len(K))]), np.append(np.zeros(len(K)), 1.0))
+    return float(np.linalg.norm(root @ mixture) / mixture.sum())

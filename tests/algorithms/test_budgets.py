@@ -10,13 +10,11 @@ import reference_kernel as kernels
 from extent import EVERYTHING, everything_or
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from problems import chunk_sizes, label, overlapping, separable, three_classes
+from problems import FaultyKernel, chunk_sizes, label, overlapping, separable, three_classes
 from scipy import sparse
-from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
 from maxmargin import (
@@ -536,20 +534,6 @@ def test_projectron_without_threshold_is_the_perceptron():
 
 
 # ------------------------------------------------------------------------------------ certificates
-def best_margin(K, signs, intercept):
-    """By libsvm; without intercept the distance of the origin from the hull of all ``y x``."""
-    if intercept:
-        svc = SVC(kernel="precomputed", C=1e8, tol=1e-10).fit(K, signs)
-        weights = np.zeros(signs.size)
-        weights[svc.support_] = svc.dual_coef_[0]
-        return 1.0 / np.sqrt(weights @ K @ weights)
-    values, vectors = np.linalg.eigh(K * np.outer(signs, signs))
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    last = 1e-3  # any number will do; the solution is proportional to the nearest point
-    mixture, _ = nnls(np.vstack([root / last, np.ones(len(K))]), np.append(np.zeros(len(K)), 1.0))
-    return np.linalg.norm(root @ mixture) / mixture.sum()
-
-
 @pytest.mark.parametrize(
     "learner",
     [
@@ -567,7 +551,8 @@ def test_certificates_hold(learner, intercept, ridge):
     for seed in range(6):
         rows, labels = separable(n=25, d=2, gap=0.4, shift=0.2, seed=seed)
         clf = clone(learner).set_params(**RBF, fit_intercept=intercept, soft_margin=ridge)
-        best = best_margin(kernels.rbf(rows, rows, 0.5) + ridge * np.eye(25), labels, intercept)
+        K = kernels.rbf(rows, rows, 0.5) + ridge * np.eye(25)
+        best = kernels.max_margin(K, labels, intercept)
         for passes in (1, 4):
             clf.set_params(max_iter=passes, shuffle=False).fit(rows, labels)
             assert clf.certificate_.bound >= best * (1 - 1e-6)
@@ -738,19 +723,6 @@ def test_memory_does_not_grow(learner, classes):
 
 
 # --------------------------------------------------------------------------------------- bad input
-class Faulty:
-    """A kernel until a call that comes to grief."""
-
-    def __init__(self, calls):
-        self.calls = calls
-
-    def __call__(self, some, others):
-        self.calls -= 1
-        if self.calls == 0:
-            raise RuntimeError("no more")
-        return square_and_product(some, others)
-
-
 def memory(clf):
     """All that can be seen of what a learner knows."""
     numbers = clf.n_updates_, clf.n_mistakes_, clf.n_features_in_, str(clf.certificate_)
@@ -766,7 +738,7 @@ def memory(clf):
 )
 def test_a_kernel_that_fails_in_the_midst_of_a_stream(monkeypatch, learner, calls):
     cut_into(monkeypatch, block=8)
-    plain = clone(learner).set_params(kernel=Faulty(-1), soft_margin=RIDGE)
+    plain = clone(learner).set_params(kernel=FaultyKernel(square_and_product), soft_margin=RIDGE)
     clf, twin = (clone(plain).partial_fit(X[:20], y[:20], classes=[-1, 1]) for _ in range(2))
     before = memory(clf)
     for rows in (X[20:28], X[20:]):  # one block, and several

@@ -8,12 +8,10 @@ import pytest
 import reference_kernel as reference
 from extent import everything_or
 from models.kinds import arrays_of
-from problems import label, overlapping, separable, three_classes
+from problems import FaultyKernel, label, overlapping, separable, three_classes
 from scipy import sparse
-from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.svm import SVC
 
 from maxmargin import (
     ALMA,
@@ -511,23 +509,6 @@ def test_pumma_puts_the_pair_on_margin_one():
 
 
 # ------------------------------------------------------------------------------------ certificates
-def best_margin(K, labels):
-    """With an intercept, by libsvm."""
-    svc = SVC(kernel="precomputed", C=1e8, tol=1e-10).fit(K, labels)
-    weights = np.zeros(labels.size)
-    weights[svc.support_] = svc.dual_coef_[0]
-    return 1.0 / np.sqrt(weights @ K @ weights)
-
-
-def best_margin_without_intercept(K, labels):
-    """The distance of the origin from the hull of the rows, all turned to the positive side."""
-    values, vectors = np.linalg.eigh(K * np.outer(labels, labels))
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    last = 1e-3  # any number will do; the solution is proportional to the nearest point
-    mixture, _ = nnls(np.vstack([root / last, np.ones(len(K))]), np.append(np.zeros(len(K)), 1.0))
-    return np.linalg.norm(root @ mixture) / mixture.sum()
-
-
 @every_kernel
 @pytest.mark.parametrize(
     "learner",
@@ -544,7 +525,7 @@ def test_certificates_hold(learner, kernel, soft_margin, intercept):
     compute = {"rbf": reference.rbf, "poly": reference.poly}[kernel]
     settings = {name: value for name, value in PARAMETERS[kernel].items() if name != "kernel"}
     K = compute(rows, rows, **settings) + soft_margin * np.eye(40)
-    best = (best_margin if intercept else best_margin_without_intercept)(K, labels)
+    best = reference.max_margin(K, labels, intercept)
     certificate = clf.certificate_
     assert certificate.bound >= best * (1 - 1e-6)
     assert 0.0 < certificate.margin <= best * (1 + 1e-6)
@@ -558,7 +539,7 @@ def test_certificate_of_each_class():
     clf = PUMMA(delta=0.05, **PARAMETERS["rbf"], random_state=0).fit(rows, labels)
     K = reference.rbf(rows, rows, 0.5)
     for c, certificate in enumerate(clf.certificate_.classes):
-        best = best_margin(K, np.where(labels == c, 1, -1))
+        best = reference.max_margin(K, np.where(labels == c, 1, -1), True)
         assert 0.95 * best <= certificate.margin <= best * (1 + 1e-6)
         assert certificate.bound >= best * (1 - 1e-6)
 
@@ -576,7 +557,7 @@ def test_tol_ends_a_fit():
 def test_certificate_after_a_warm_start_with_other_labels(learner):
     """Coefficients that were learned for the old labels prove nothing about the new ones."""
     others = np.where(X[:, 2] > 0, 1, -1)
-    best = best_margin(GRAMS["rbf"], others)
+    best = reference.max_margin(GRAMS["rbf"], others, True)
     clf = clone(learner).set_params(**PARAMETERS["rbf"], random_state=0, max_iter=20)
     clf.fit(X, y).set_params(warm_start=True).fit(X, others)
     assert clf.certificate_.bound >= best * (1 - 1e-6)
@@ -602,19 +583,6 @@ def test_norma_drops_what_has_decayed():
 
 
 # --------------------------------------------------------------------------------------- bad input
-class Faulty:
-    """The linear kernel, until a call that comes to grief."""
-
-    def __init__(self, calls):
-        self.calls = calls
-
-    def __call__(self, some, others):
-        self.calls -= 1
-        if self.calls == 0:
-            raise RuntimeError("no more")
-        return product(some, others)
-
-
 def refused(learner, rows, message, **settings):
     """An error that says so, for a new and for a fitted learner, and nothing else happens."""
     new = clone(learner).set_params(**settings)
@@ -708,7 +676,7 @@ def test_gamma_is_not_asked_of_kernels_without_it():
 @pytest.mark.parametrize("learner", [AMIRA(), PUMMA()], ids=label)
 def test_a_kernel_that_fails_in_the_midst_of_a_fit(monkeypatch, learner, calls, warm_start):
     cut_into(monkeypatch, block=16, most_waiting=20)
-    kernel = Faulty(-1)
+    kernel = FaultyKernel(product)
     clf = clone(learner).set_params(
         kernel=kernel, gamma=1.0, soft_margin=RIDGE, max_iter=3, cache_size=1e-6, random_state=0
     )
@@ -727,7 +695,7 @@ def test_a_kernel_that_fails_in_the_midst_of_a_fit(monkeypatch, learner, calls, 
 )
 def test_a_kernel_that_fails_in_the_midst_of_a_stream(monkeypatch, learner, calls):
     cut_into(monkeypatch, block=8)
-    clf = clone(learner).set_params(kernel=Faulty(-1), gamma=1.0, soft_margin=RIDGE)
+    clf = clone(learner).set_params(kernel=FaultyKernel(product), gamma=1.0, soft_margin=RIDGE)
     clf.partial_fit(X[:20], y[:20], classes=[-1, 1])
     other = clone(clf).partial_fit(X[:20], y[:20], classes=[-1, 1])
     before = memory(clf)

@@ -114,14 +114,9 @@ def test_wrong_facts_are_named(call, bad):
 
 
 @pytest.mark.parametrize("margin", [0.0, -0.3])
-def test_nothing_is_promised_without_a_margin(margin):
-    facts = {"radius": 1.0, "norm": 1.0, "margin": margin, "trials": 10}
-    assert NORMA.mistake_bound(**facts) == np.inf
-    assert NORMA.margin_error_bound(**facts, threshold=0.1) == np.inf
-    settings = {"threshold": 0.1, "rate": 0.1, "decay": 0.0, "margin_errors": 2}
-    assert NORMA.loss_bound(**facts, **settings) == np.inf
+def test_nothing_is_tuned_without_a_margin(margin):
     with pytest.raises(ValueError, match="'margin' parameter"):
-        NORMA.tuned(**facts)
+        NORMA.tuned(1.0, 1.0, margin, trials=10)
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, 2.0])

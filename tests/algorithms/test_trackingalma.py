@@ -106,14 +106,9 @@ def test_wrong_facts_are_named(call, bad):
 
 
 @pytest.mark.parametrize("margin", [0.0, -0.3])
-def test_nothing_is_promised_without_a_margin(margin):
-    facts = {"radius": 1.0, "norm": 1.0, "margin": margin}
-    assert TrackingALMA.mistake_bound(**facts) == np.inf
-    assert TrackingALMA.margin_error_bound(**facts, threshold=0.1) == np.inf
-    settings = {"threshold": 0.1, "rate": 0.1, "margin_errors": 2}
-    assert TrackingALMA.loss_bound(**facts, **settings) == np.inf
+def test_nothing_is_tuned_without_a_margin(margin):
     with pytest.raises(ValueError, match="'margin' parameter"):
-        TrackingALMA.tuned(**facts)
+        TrackingALMA.tuned(1.0, 1.0, margin)
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, 2.0])

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from problems import chunk_sizes, kinds_of_learners, label
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import validation
 
 import maxmargin as mm
 from maxmargin.training.protocol import state_of
@@ -275,26 +274,7 @@ def test_kernels_that_fail_leave_everything_as_it_was(more):
 
 
 # ------------------------------------------------------------------------- tables, other rules
-class Table(np.ndarray):
-    """An array whose columns have names."""
-
-    names: np.ndarray
-
-
-def table(values, names):
-    named = np.asarray(values).view(Table)
-    named.names = np.array(list(names), dtype=object)
-    return named
-
-
-@pytest.fixture
-def _tables(monkeypatch):
-    """Make scikit-learn see the names; pandas need not be installed for that."""
-    monkeypatch.setattr(validation, "_get_feature_names", lambda X: getattr(X, "names", None))
-
-
-@pytest.mark.usefixtures("_tables")
-def test_tables_grow_by_columns_behind_the_old_ones():
+def test_tables_grow_by_columns_behind_the_old_ones(table):
     X, y = stream()
     clf = mm.Perceptron()
     for (end, width, _), start in zip(STAGES, [0, *ENDS], strict=False):

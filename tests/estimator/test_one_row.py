@@ -11,7 +11,6 @@ from problems import kinds_of_learners, label, separable, three_classes
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import validation
 
 import maxmargin as mm
 from maxmargin.training import dict_rows, one_row
@@ -265,25 +264,6 @@ def test_looking_while_there_is_room_for_more(learner):
             assert clf.coef_.shape == (3, len(clf.columns_)) == (3, clf.n_features_in_)
             clf.predict(np.zeros((1, clf.n_features_in_)))
     assert_same(clf, expected)
-
-
-class Table(np.ndarray):
-    """An array whose columns have names."""
-
-    names: np.ndarray
-
-
-@pytest.fixture
-def table(monkeypatch):
-    """Make scikit-learn see the names; pandas need not be installed for that."""
-    monkeypatch.setattr(validation, "_get_feature_names", lambda X: getattr(X, "names", None))
-
-    def table(values, names=NAMES):
-        named = np.asarray(values).view(Table)
-        named.names = np.array(list(names), dtype=object)
-        return named
-
-    return table
 
 
 @some_learners

@@ -136,17 +136,8 @@ def test_a_run_that_does_not_converge_is_an_error():
 
 
 def test_learners_that_may_give_up_are_told_not_to():
-    class Patient(Perceptron):
-        n_iter_no_change = 5
-
-        def get_params(self, deep=True):
-            return {**super().get_params(deep), "n_iter_no_change": self.n_iter_no_change}
-
-        def set_params(self, **parameters):
-            self.n_iter_no_change = parameters.pop("n_iter_no_change", self.n_iter_no_change)
-            return super().set_params(**parameters)
-
-    clf = fit_until_converged(Patient(random_state=0), np.array([[0.0], [1.0]]), np.array([-1, 1]))
+    clf = Perceptron(n_iter_no_change=5, random_state=0)
+    clf = fit_until_converged(clf, np.array([[0.0], [1.0]]), np.array([-1, 1]))
     assert clf.n_iter_no_change is None
 
 
