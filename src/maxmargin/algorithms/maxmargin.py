@@ -382,9 +382,7 @@ class MaxMargin(Kernels, Predicting):
         if name not in KERNELS or type(width) is not int:
             raise model_tree.Misfit("the kernel, or the number of features, is missing")
         kernel: Any = KERNELS[name](1.0, 1.0, 0.0, np.float64)  # type: ignore[index]
-        kernel = model_tree.filled(kernel, leaves, "kernel")
-        if kernel.center is not None and kernel.center.shape != (width,):
-            raise model_tree.Misfit("kernel.center is not a row")
+        kernel = model_tree.kernel_from(kernel, leaves, width)
         points = model_tree.points_from(leaves, "points", width, kernel)
         empty = blank(
             KernelExpansion,

@@ -163,7 +163,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     def __learned__(self) -> Tree:
         """The learned state as plain values and arrays, for files and pickles."""
         state = self.__state__()
-        return {} if state is None else serialization.learned(state, self._parameters())
+        return {} if state is None else serialization.learned(state, self.get_params(deep=False))
 
     def __relearn__(self, found: Tree) -> None:
         """Restore such a state; raises if it is inconsistent."""
@@ -177,9 +177,6 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         """A short description of the state, for the header of a file."""
         state = self.__state__()
         return {} if state is None else serialization.summary(state)
-
-    def _parameters(self) -> Tree:
-        return self.get_params(deep=False)
 
 
 Value = TypeVar("Value")

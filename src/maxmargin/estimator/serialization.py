@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.core import array_fields
-from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
@@ -205,7 +204,11 @@ def _filled(blank: Model, leaves: Tree) -> Model:
     """A blank model filled with these leaves, support vectors first."""
     kernel = None
     if isinstance(blank, KernelModel | BudgetModel):
-        kernel = blank.kernel = _kernel_from(blank, leaves)
+        kernel = model_tree.kernel_from(blank.kernel, leaves, blank.width())
+        for name in ("degree", "coef0"):
+            if getattr(kernel, name) != getattr(blank.kernel, name):
+                raise Misfit(f"the model is not one for the parameters: kernel.{name}")
+        blank.kernel = kernel
         _allocate_supports(blank, leaves)
     return _checked(model_tree.filled(blank, leaves, done=kernel))
 
@@ -214,16 +217,6 @@ def _checked(model: Model) -> Model:
     if wrong := model.invalid_reason():
         raise Misfit(wrong)
     return model
-
-
-def _kernel_from(blank: KernelModel | BudgetModel, leaves: Tree) -> Kernel:
-    kernel = model_tree.filled(blank.kernel, leaves, "kernel")
-    for name in ("degree", "coef0"):
-        if getattr(kernel, name) != getattr(blank.kernel, name):
-            raise Misfit(f"the model is not one for the parameters: kernel.{name}")
-    if kernel.center is not None and kernel.center.shape != (blank.width(),):
-        raise Misfit("kernel.center is not a row")
-    return kernel
 
 
 def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:

@@ -196,6 +196,14 @@ def dtype_named(name: object, path: str) -> np.dtype:
     raise Misfit(f"{path}: kernel values cannot be of {name!r}")
 
 
+def kernel_from(blank: Kernel, leaves: Leaves, width: int) -> Kernel:
+    """The kernel of a model, checked."""
+    kernel = filled(blank, leaves, "kernel")
+    if kernel.center is not None and kernel.center.shape != (width,):
+        raise Misfit("kernel.center is not a row")
+    return kernel
+
+
 def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points:
     """Rows of a kernel model, checked."""
     X = _rows_from(leaves, f"{path}.X", width, kernel)
