@@ -308,7 +308,10 @@ def test_files_of_means_that_never_shrank_are_what_they_were(kernel):
 
 @pytest.mark.parametrize(
     "learner",
-    [AMIRA(intercept="pair"), AMIRA(budget=5), NORMA(budget=5), ALMA(p=3.0), TrackingALMA(p=3.0)],
+    [
+        *(AMIRA(intercept="pair"), AMIRA(budget=5), NORMA(budget=5)),
+        *(ALMA(p=3.0), TrackingALMA(p=3.0), Perceptron(p=3.0)),
+    ],
     ids=repr,
 )
 def test_what_cannot_be_averaged_says_so(learner):

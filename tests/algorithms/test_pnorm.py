@@ -215,12 +215,6 @@ def test_streams_have_no_soft_margin(kind):
         np.testing.assert_array_equal(one, other)
 
 
-def test_averaging_needs_p_2():
-    X, y = separable(n=10)
-    with pytest.raises(ValueError, match="average"):
-        Perceptron(p=3.0, average=True).fit(X, y)
-
-
 @pytest.mark.parametrize("p", [3.0, "log"])
 def test_sums_survive_a_fall_by_many_powers_of_ten(p):
     """A weight that dominates all others and then vanishes takes no digits with it."""
