@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import separable
 
-from maxmargin import NORMA
+from maxmargin import NORMA, Pegasos
 
 rates, decays = magnitudes(0.01, 2.0), st.floats(0.0, 0.49)
 margins = st.just(0.0) | magnitudes(0.01, 10.0)
@@ -247,9 +247,10 @@ def test_loss_bound_by_hand():
         NORMA.loss_bound(**facts, **learner | {"decay": 2.0})
 
 
-def test_makes_all_passes_without_a_warning():
+@pytest.mark.parametrize("Learner", [NORMA, Pegasos])
+def test_makes_all_passes_without_a_warning(Learner):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner = NORMA(max_iter=7, random_state=0).fit(*separable())
+        learner = Learner(max_iter=7, random_state=0).fit(*separable())
     assert learner.n_iter_ == 7
     assert not learner.converged_

@@ -1,4 +1,3 @@
-import warnings
 from functools import partial
 
 import numpy as np
@@ -9,7 +8,7 @@ from algorithms.theory import losses, played, with_intercept
 from algorithms.trials import after, trials
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from problems import overlapping_sets, separable
+from problems import overlapping_sets
 from sklearn.svm import LinearSVC
 
 from maxmargin import Pegasos
@@ -74,11 +73,3 @@ def test_bound_by_hand():
     assert limit == pytest.approx(16 * (1 + np.log(100)) / 50)
     limit = Pegasos.max_regret(lambda_=0.25, radius=2.0, trials=100, project=True)
     assert limit == pytest.approx(6.25 * (1 + np.log(100)) / 50)
-
-
-def test_makes_all_passes_without_a_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        learner = Pegasos(max_iter=7, random_state=0).fit(*separable())
-    assert learner.n_iter_ == 7
-    assert not learner.converged_
