@@ -17,13 +17,13 @@ from sklearn.svm import SVC
 
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Options
-from maxmargin.training.passes import Plan
+from maxmargin.training.passes import FitPlan
 
 GLOBAL = np.random.mtrand._rand
 # Hypothesis seeds the global state before each example, and puts it back.
 ALLOWED = {"seed", "get_state", "set_state"}
 # Who may ask for a seed: learners, what learns for them, and the plans of their passes.
-ASKING = (ClassifierMixin, OnlineTrainer, Options, Plan)
+ASKING = (ClassifierMixin, OnlineTrainer, Options, FitPlan)
 # Copies would be as random as the original.
 REFUSED = {name for name in dir(GLOBAL) if not name.startswith("_")} - ALLOWED
 REFUSED |= {"__deepcopy__", "__copy__", "__reduce_ex__", "__reduce__"}

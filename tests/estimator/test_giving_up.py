@@ -18,7 +18,7 @@ from maxmargin import (
 )
 from maxmargin.datasets import make_separable
 from maxmargin.training import stopping
-from maxmargin.training.stopping import Progress
+from maxmargin.training.stopping import MistakeProgress
 
 LEARNERS = (ALMA, AMIRA, MICRA, DirectionalPerceptron, PassiveAggressive, Perceptron, Relaxation)
 
@@ -152,7 +152,7 @@ def test_averaged_weights_need_no_comparison(monkeypatch):
 
 
 def passes_until_the_end(mistakes, count=50_000, n_iter_no_change=5):
-    progress = Progress(count, n_iter_no_change)
+    progress = MistakeProgress(count, n_iter_no_change)
     ends = [progress.ends_with(made) for made in mistakes]
     return ends.index(True) + 1 if any(ends) else None
 
@@ -206,5 +206,5 @@ def test_only_what_is_not_set_is_recommended(clf, advice):
 
 
 def test_where_all_is_set_the_exact_learner_remains():
-    said = Progress(100, 5).complaint("Mine", 0.1, 7, unset=(), averages=True)
+    said = MistakeProgress(100, 5).complaint("Mine", 0.1, 7, unset=(), averages=True)
     assert "which suits such rows. If the rows cannot be separated, use MaxMargin;" in said

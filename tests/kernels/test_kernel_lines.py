@@ -14,7 +14,7 @@ from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import learn
 from maxmargin.kernels import products
 from maxmargin.kernels.functions import GaussianKernel
-from maxmargin.kernels.kernel_lines import Lines
+from maxmargin.kernels.kernel_lines import KernelLines
 from maxmargin.kernels.products import Products
 from maxmargin.models import kernel_fit, kernel_model
 from maxmargin.spaces.gram import add_lines, add_products, complete_lines, copy_lines
@@ -200,7 +200,7 @@ def test_compiled_loops_over_lines_are_the_plain_ones(monkeypatch, name):
 # -------------------------------------------------------------------------------------------- lines
 def lines_of(X, number):
     kernel, made = GaussianKernel(GAMMA, 3.0, 0.0, np.float64), Products()
-    return Lines(made, kernel, made.points(kernel, X), number * 8 * len(X))
+    return KernelLines(made, kernel, made.points(kernel, X), number * 8 * len(X))
 
 
 def matrix_of(values):

@@ -18,7 +18,7 @@ from maxmargin.models.build import build
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec, KernelSpec, LinearSpec, WeightsSpec
 from maxmargin.training.inputs import as_targets
 from maxmargin.training.options import Options
-from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.passes import FitPlan, Outcome, run_passes
 
 RBF = {"kernel": KernelSpec("rbf", gamma=0.5)}
 ON_FULL = ("oldest", "random", "project")
@@ -82,12 +82,12 @@ def rule_for(spec: WeightsSpec) -> Any:
     return PerceptronRule(0.5, 0.3) if spec.p != 2.0 or on_budget else AMIRARule(0.3)
 
 
-def plan_for(spec: WeightsSpec, given: Data, **more: Any) -> Plan:
+def plan_for(spec: WeightsSpec, given: Data, **more: Any) -> FitPlan:
     options = Options(
         "a test", max_iter=4, random_state=0, settles=True, soft_margin=spec.soft_margin
     )
     values = int(np.prod(given.X.shape))
-    return Plan(replace(options, **more), values, ceiling=np.inf, shown=slice(None))
+    return FitPlan(replace(options, **more), values, ceiling=np.inf, shown=slice(None))
 
 
 def fitted(

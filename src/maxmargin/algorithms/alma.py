@@ -11,9 +11,15 @@ from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Averages, Facts, Patience, ScaledIntercept, SmoothNorms
+from maxmargin.estimator.parameters import (
+    Averaged,
+    Facts,
+    Patience,
+    ScaledIntercept,
+    SmoothNorms,
+)
 from maxmargin.models.base import Model
-from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.passes import FitPlan, Outcome, run_passes
 from maxmargin.training.types import Rows, Targets
 
 
@@ -47,7 +53,7 @@ class ALMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ALMA(Averages, SmoothNorms, ScaledIntercept, Patience, KernelClassifier):
+class ALMA(Averaged, SmoothNorms, ScaledIntercept, Patience, KernelClassifier):
     """Approximate large margin algorithm: steps and margins that shrink with the updates.
 
     ::
@@ -114,7 +120,7 @@ class ALMA(Averages, SmoothNorms, ScaledIntercept, Patience, KernelClassifier):
         stretch = math.sqrt(p - 1.0)
         return ALMARule(float(self.alpha), B * stretch, C / stretch, p - 1.0)
 
-    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
+    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: FitPlan) -> Outcome:
         # Its mistakes fall too slowly to show whether rows can be separated.
         if self.B is None and self.C is None:
             trials = plan.options.max_iter * targets.labels.shape[0]

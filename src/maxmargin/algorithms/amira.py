@@ -12,7 +12,7 @@ from maxmargin.algorithms.bound_arguments import bound, quotient, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import (
-    Averages,
+    Averaged,
     Budgeted,
     Facts,
     Patience,
@@ -46,7 +46,7 @@ class AMIRARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AMIRA(Averages, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelClassifier):
+class AMIRA(Averaged, SmoothNorms, Budgeted, ScaledIntercept, Patience, KernelClassifier):
     """Aggressive MIRA: project onto margin 1 whenever the margin is not above ``1 - epsilon``.
 
     ::

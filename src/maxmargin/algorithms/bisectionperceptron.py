@@ -25,7 +25,7 @@ from maxmargin.models.base import Model
 from maxmargin.models.kernel_model import KernelModel, smallest_margins
 from maxmargin.models.linear_model import LinearModel, read_only
 from maxmargin.spaces.problem_scalars import ROUNDING
-from maxmargin.training.passes import Outcome, Plan, certified
+from maxmargin.training.passes import FitPlan, Outcome, certified
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
 MOST_DOUBLINGS = 4
@@ -135,7 +135,7 @@ class BisectionPerceptron(ScaledIntercept, KernelClassifier):
     def _uses_weights(self) -> bool:
         return self.soft_margin > 0.0
 
-    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
         problems, labels, random = model.problems(), targets.labels, plan.random()
         kind, searches = (KernelTrial if model.has_supports else LinearTrial), []
         search = Search if self.schedule == "certified" else PaperSearch

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from maxmargin.estimator import RuleClassifier
-from maxmargin.estimator.parameters import Averages, Patience, ScaledColumns, ScaledIntercept
+from maxmargin.estimator.parameters import (
+    Averaged,
+    ColumnScaling,
+    Patience,
+    ScaledIntercept,
+)
 from maxmargin.models.spec import DiagonalSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DiagonalLearner(ScaledColumns, Averages, ScaledIntercept, Patience, RuleClassifier):
+class DiagonalLearner(ColumnScaling, Averaged, ScaledIntercept, Patience, RuleClassifier):
     """Weights of features, in a metric of their own that follows the rows."""
 
     max_iter: int = 10

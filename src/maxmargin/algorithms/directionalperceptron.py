@@ -18,9 +18,9 @@ from maxmargin.algorithms.bound_arguments import (
 from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Averages, Facts, Patience, ScaledIntercept
+from maxmargin.estimator.parameters import Averaged, Facts, Patience, ScaledIntercept
 from maxmargin.models.base import Model
-from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.passes import FitPlan, Outcome, run_passes
 from maxmargin.training.types import Rows, Targets
 
 
@@ -62,7 +62,7 @@ bridge("best_rate_of")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DirectionalPerceptron(Averages, ScaledIntercept, Patience, KernelClassifier):
+class DirectionalPerceptron(Averaged, ScaledIntercept, Patience, KernelClassifier):
     """Perceptron that asks for a given directional margin: success proves that margin.
 
     ::
@@ -140,7 +140,7 @@ class DirectionalPerceptron(Averages, ScaledIntercept, Patience, KernelClassifie
             rate = 0.0 if self.length == "fixed" else 1.0
         return DirectionalRule(beta, float(rate), pull, length)
 
-    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
+    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: FitPlan) -> Outcome:
         plan = plan._replace(wanted_margin=float(self.beta))
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Averages, Facts, Patience, ScaledIntercept
+from maxmargin.estimator.parameters import Averaged, Facts, Patience, ScaledIntercept
 
 
 @rule
@@ -46,7 +46,7 @@ class MICRARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MICRA(Averages, ScaledIntercept, Patience, KernelClassifier):
+class MICRA(Averaged, ScaledIntercept, Patience, KernelClassifier):
     """MICRA: directional margins and effective rates that shrink with the number of updates.
 
     ::

@@ -11,7 +11,13 @@ from maxmargin._validation import Interval
 from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targets, validates_tuning
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Averages, Budgeted, Facts, ScaledIntercept, SmoothNorms
+from maxmargin.estimator.parameters import (
+    Averaged,
+    Budgeted,
+    Facts,
+    ScaledIntercept,
+    SmoothNorms,
+)
 from maxmargin.models.spec import WeightsSpec
 
 
@@ -33,7 +39,7 @@ class NORMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NORMA(SmoothNorms, Averages, Budgeted, ScaledIntercept, KernelClassifier):
+class NORMA(SmoothNorms, Averaged, Budgeted, ScaledIntercept, KernelClassifier):
     """NORMA: decay the weights in every trial, and add examples that are not above the margin.
 
     ::

@@ -12,12 +12,12 @@ from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import (
-    Averages,
+    Averaged,
     Budgeted,
+    ColumnScaling,
     Facts,
-    OneBest,
+    MulticlassChoice,
     Patience,
-    ScaledColumns,
     ScaledIntercept,
 )
 from maxmargin.models.spec import DiagonalSpec, ModelSpec, cannot_scale, filled
@@ -50,7 +50,13 @@ class PassiveAggressiveRule(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PassiveAggressive(
-    ScaledColumns, Averages, OneBest, Budgeted, ScaledIntercept, Patience, KernelClassifier
+    ColumnScaling,
+    Averaged,
+    MulticlassChoice,
+    Budgeted,
+    ScaledIntercept,
+    Patience,
+    KernelClassifier,
 ):
     """Passive-aggressive learner: the smallest change of ``w`` that brings an example to margin 1.
 

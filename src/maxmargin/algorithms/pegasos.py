@@ -11,7 +11,7 @@ from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Averages, Budgeted, Facts, ScaledIntercept
+from maxmargin.estimator.parameters import Averaged, Budgeted, Facts, ScaledIntercept
 
 
 @rule
@@ -36,7 +36,7 @@ class PegasosRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Pegasos(Averages, Budgeted, ScaledIntercept, KernelClassifier):
+class Pegasos(Averaged, Budgeted, ScaledIntercept, KernelClassifier):
     """Pegasos: sub-gradient steps on ``lambda/2 |w|**2 + mean hinge loss``, one example at a time.
 
     ::

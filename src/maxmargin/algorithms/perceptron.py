@@ -17,10 +17,10 @@ from maxmargin.algorithms.bound_arguments import (
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import (
-    Averages,
+    Averaged,
     Budgeted,
     Facts,
-    OneBest,
+    MulticlassChoice,
     Patience,
     ScaledIntercept,
     SmoothNorms,
@@ -45,7 +45,13 @@ class PerceptronRule(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Perceptron(
-    Averages, SmoothNorms, OneBest, Budgeted, ScaledIntercept, Patience, KernelClassifier
+    Averaged,
+    SmoothNorms,
+    MulticlassChoice,
+    Budgeted,
+    ScaledIntercept,
+    Patience,
+    KernelClassifier,
 ):
     """Perceptron: add every example whose output is not above the margin.
 

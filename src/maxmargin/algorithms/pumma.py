@@ -15,7 +15,7 @@ from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts, Patience
 from maxmargin.models.base import Model
 from maxmargin.models.spec import WeightsSpec
-from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.passes import FitPlan, Outcome, run_passes
 
 
 @rule
@@ -127,7 +127,7 @@ class PUMMA(Patience, KernelClassifier):
         kind = ROMMARule if p == 2.0 else PUMMARule
         return kind(float(self.delta), anew=True)
 
-    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     def _spec(self) -> WeightsSpec:

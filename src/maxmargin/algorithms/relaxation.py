@@ -18,7 +18,7 @@ from maxmargin.algorithms.bound_arguments import (
 )
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
-from maxmargin.estimator.parameters import Averages, Facts, Patience, ScaledIntercept
+from maxmargin.estimator.parameters import Averaged, Facts, Patience, ScaledIntercept
 
 # Fractions of the way to the target.
 RATES: list[Any] = [Interval(Real, 0, 2, closed="neither")]
@@ -48,7 +48,7 @@ class RelaxationRule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Relaxation(Averages, ScaledIntercept, Patience, KernelClassifier):
+class Relaxation(Averaged, ScaledIntercept, Patience, KernelClassifier):
     """Relaxation: move an example that is below the margin towards a target above it.
 
     ::

@@ -13,15 +13,15 @@ from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import (
     ALL_EXPONENTS,
-    Averages,
+    Averaged,
     Facts,
-    OneBest,
+    MulticlassChoice,
     Patience,
     ScaledIntercept,
 )
 from maxmargin.models.base import Model
 from maxmargin.spaces.problem_scalars import ROUNDING
-from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.passes import FitPlan, Outcome, run_passes
 
 # |w| grows until its inverse is the best margin, and for ever if there is none. Where |x| |w| has
 # passed this, squared, a margin of 1 is less than what rounding does to w.x.
@@ -57,7 +57,7 @@ class ROMMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ROMMA(Averages, OneBest, ScaledIntercept, Patience, KernelClassifier):
+class ROMMA(Averaged, MulticlassChoice, ScaledIntercept, Patience, KernelClassifier):
     """Relaxed online maximum margin algorithm: the shortest ``w`` under two constraints.
 
     ::
@@ -116,7 +116,7 @@ class ROMMA(Averages, OneBest, ScaledIntercept, Patience, KernelClassifier):
     def _rule(self, p: float) -> ROMMARule:
         return ROMMARule(float(self.delta), anew=True)
 
-    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     @staticmethod

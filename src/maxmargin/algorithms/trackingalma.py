@@ -12,7 +12,7 @@ from maxmargin.algorithms.movingtargets import Comparison, bound_on_moving_targe
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import (
-    Averages,
+    Averaged,
     Budgeted,
     Facts,
     Patience,
@@ -42,7 +42,7 @@ class TrackingALMARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TrackingALMA(SmoothNorms, Averages, Budgeted, ScaledIntercept, Patience, KernelClassifier):
+class TrackingALMA(SmoothNorms, Averaged, Budgeted, ScaledIntercept, Patience, KernelClassifier):
     """ALMA for moving targets: a Perceptron with margin that never leaves a ball.
 
     ::

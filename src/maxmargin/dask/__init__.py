@@ -18,7 +18,7 @@ from sklearn.utils import check_consistent_length
 from maxmargin._terminal import bar
 from maxmargin.distributed import answer, files, fit, merged, tree
 from maxmargin.distributed.distributed_fit import check_can_learn
-from maxmargin.distributed.distributed_newton import Progress
+from maxmargin.distributed.distributed_newton import RoundProgress
 from maxmargin.distributed.executor import Question, derived
 from maxmargin.distributed.shards import File, Held, ShardError
 from maxmargin.training.protocol import put_state, state_of
@@ -122,7 +122,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         with bar(title, None, "rounds", enabled=bool(local.verbose)) as advance:
             began = time.perf_counter()
 
-            def report(progress: Progress) -> None:
+            def report(progress: RoundProgress) -> None:
                 nonlocal began
                 rate = progress.rows / max(time.perf_counter() - began, 1e-9)
                 began = time.perf_counter()

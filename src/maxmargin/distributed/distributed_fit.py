@@ -8,17 +8,17 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from maxmargin.algorithms.maxmargin import MaxMargin, as_state
-from maxmargin.distributed.distributed_newton import Progress, Report, solved
+from maxmargin.distributed.distributed_newton import Report, RoundProgress, solved
 from maxmargin.distributed.executor import Executor, Plain
 from maxmargin.distributed.hard_margin import separated
 from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
 from maxmargin.distributed.shards import File, Schemas, encoded
-from maxmargin.distributed.survey import Found, Job, Overview, Survey, overview_of
+from maxmargin.distributed.survey import Job, Overview, ShardTotals, SurveyQuestion, overview_of
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.protocol import put_state
 
 
-def quiet(progress: Progress) -> None:
+def quiet(progress: RoundProgress) -> None:
     pass
 
 
@@ -43,7 +43,7 @@ def fit(
     rounds : int, default=None
         Maximum number of rounds; by default the `max_iter` of `MaxMargin`, else 1.
     report : callable, default=None
-        Called with the `Progress` after each round.
+        Called with the `RoundProgress` after each round.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def _surveyed(
                 schema = executor.ask(Schemas(), placed)
             placed = executor.derive(_read_by, placed, schema, False)
     wider = is_file and schema is not None and schema["format"] == "svmlight"
-    found: Found = executor.ask(Survey(learner, len(shards)), placed)
+    found: ShardTotals = executor.ask(SurveyQuestion(learner, len(shards)), placed)
     if guesses and not found.zero:
         found = _from_one(found)
     most = shards[0].options.get("n_features") if wider else None
@@ -142,7 +142,7 @@ def _read_by(shard: File, schema: dict[str, Any], guesses: bool) -> File:
     return shard._replace(schema=schema, options=options)
 
 
-def _from_one(found: Found) -> Found:
+def _from_one(found: ShardTotals) -> ShardTotals:
     """The same for columns that are numbered from 1."""
     return found._replace(
         columns=tuple(

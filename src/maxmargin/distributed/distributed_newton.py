@@ -196,7 +196,7 @@ class Product(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------ rounds
-class Progress(NamedTuple):
+class RoundProgress(NamedTuple):
     """The number of rounds, the least certified ratio, and the number of rows."""
 
     rounds: int
@@ -204,7 +204,7 @@ class Progress(NamedTuple):
     rows: int
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[RoundProgress], None]
 
 
 def task_of(learner: BaseEstimator) -> Task:
@@ -316,7 +316,7 @@ class ShardOracle:
             sides = sums.pulls[2 * c : 2 * c + 2, :-1], given[1]
             self.best.offer(c, points[c], self._margin(*given), self._evidence(*sides))
         ratio = float(self.best.ratios.min())
-        self.report(Progress(self.rounds, ratio, self.overview.found.rows))
+        self.report(RoundProgress(self.rounds, ratio, self.overview.found.rows))
         return sums
 
     def _take(self, which: np.ndarray, sums: Sums, asked: np.ndarray) -> None:

@@ -16,8 +16,8 @@ from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.distributed.distributed_newton import (
     Asked,
     Best,
-    Progress,
     Report,
+    RoundProgress,
     data_of,
     task_of,
 )
@@ -118,7 +118,7 @@ def separated(job: Job, problems: int, most: int, report: Report) -> Solution:
         weights, margins = _measured(asked, known.weights, objections.lowest, found.radius)
         for c in range(problems):
             best.offer(c, weights[c], margins[c], known.evidence[c])
-        report(Progress(rounds, float(best.ratios.min()), found.rows))
+        report(RoundProgress(rounds, float(best.ratios.min()), found.rows))
         hopeless = known.bounds <= NOTHING * found.radius
         if ((best.ratios >= 1.0 - task.tol) | hopeless).all() or objections.codes is None:
             break

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from maxmargin.distributed.distributed_newton import Progress, Report
+from maxmargin.distributed.distributed_newton import Report, RoundProgress
 from maxmargin.distributed.survey import Job
 from maxmargin.models.model_mixing import mixture
 from maxmargin.models.spec import LinearSpec
@@ -136,7 +136,7 @@ def mixed(job: Job, rounds: int, report: Report) -> State:
             ratio = certified(state.model, lowest, np.inf, shown(state)).ratio
             if tol is not None and ratio > 0.0 and ratio >= 1.0 - tol:
                 state, converged = state._replace(converged=True), True
-        report(Progress(done, ratio, overview.found.rows))
+        report(RoundProgress(done, ratio, overview.found.rows))
         if converged:
             break
     features: Features = overview.columns.features

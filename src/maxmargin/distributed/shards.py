@@ -28,7 +28,7 @@ class ShardError(ValueError):
         return cls(message if message.startswith(name) else f"{name}: {message}")
 
 
-class Block(NamedTuple):
+class ShardBlock(NamedTuple):
     """Rows, perhaps with labels and weights."""
 
     X: Any
@@ -45,11 +45,11 @@ class Held(NamedTuple):
     y: Any
     weight: Any = None
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[ShardBlock]:
         if not np.shape(self.X):
             raise TypeError(f"X must be rows, got {type(self.X).__name__}.")
         if np.shape(self.X)[0]:
-            yield Block(self.X, self.y, self.weight)
+            yield ShardBlock(self.X, self.y, self.weight)
 
 
 class File(NamedTuple):
@@ -68,9 +68,9 @@ class File(NamedTuple):
     def source(self) -> streams.Source:
         return streams.open(self.path, schema=self.schema, **self.options)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[ShardBlock]:
         for block in self.source().blocks():
-            yield Block(block.X, block.y, block.weight)
+            yield ShardBlock(block.X, block.y, block.weight)
 
 
 def files(paths: Any, **options: Any) -> list[File]:
@@ -117,7 +117,7 @@ class Columns(NamedTuple):
             if rows.codes.size:
                 yield rows
 
-    def encode(self, block: Block) -> Rows:
+    def encode(self, block: ShardBlock) -> Rows:
         X = as_wide(block.X, self.features.count) if sparse.issparse(block.X) else block.X
         X, _ = inputs.check_X(trainer_of(self.learner).options, X, self.features)
         y = inputs.check_y(block.y, X.shape[0], multilabel=self.multilabel)

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin.distributed.executor import Executor, Question
-from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
+from maxmargin.distributed.shards import Columns, ShardBlock, ShardError, as_wide
 from maxmargin.solvers.linear_oracle import MOST_DIRECT
 from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels, likely_classes, only_one_class
@@ -27,7 +27,7 @@ from maxmargin.training.types import Features
 LEAST_SAMPLE, PER_FEATURE, MOST_NUMBERS = 4000, 40, 2**23
 
 
-class Sample(NamedTuple):
+class SampledRows(NamedTuple):
     """Rows with labels, weighted so that they represent all rows of their shards."""
 
     X: Any
@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     weight: np.ndarray
 
 
-class Found(NamedTuple):
+class ShardTotals(NamedTuple):
     """The content of some shards."""
 
     rows: int  # of positive weight
@@ -51,19 +51,19 @@ class Found(NamedTuple):
     weighted: bool  # are there weights other than 1?
     radius: float  # the largest norm of a row
     zero: bool  # does column 0 have a value?
-    samples: tuple[Sample, ...]  # of each shard
+    samples: tuple[SampledRows, ...]  # of each shard
 
 
-NOTHING = Found(0, 0, (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, False, ())
+NOTHING = ShardTotals(0, 0, (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, False, ())
 
 
-class Survey(NamedTuple):
+class SurveyQuestion(NamedTuple):
     """The question about the content of a shard."""
 
     learner: BaseEstimator  # for its checks
     shards: int  # the number of shards
 
-    def answer(self, shard: Any) -> Found:
+    def answer(self, shard: Any) -> ShardTotals:
         seen, reservoir, features = NOTHING, None, None
         random = np.random.default_rng(shard.number)
         for block in shard.blocks():
@@ -94,7 +94,7 @@ class Survey(NamedTuple):
             return seen
         return seen._replace(samples=(reservoir.sample(),))
 
-    def _same(self, features: Features | None, block: Block) -> Features | None:
+    def _same(self, features: Features | None, block: ShardBlock) -> Features | None:
         """The columns of the first block, which sparse blocks may extend."""
         if features is not None and sparse.issparse(block.X):
             return features._replace(count=max(features.count, block.X.shape[1]))
@@ -106,7 +106,7 @@ class Survey(NamedTuple):
         rows = min(rows, int(MOST_NUMBERS / max(filled, 1.0)))
         return -(-rows // self.shards)
 
-    def _counted(self, X: Any, y: np.ndarray, weight: np.ndarray) -> Found:
+    def _counted(self, X: Any, y: np.ndarray, weight: np.ndarray) -> ShardTotals:
         zero = bool((X.indices == 0).any()) if sparse.issparse(X) else True
         if y.ndim == 2:
             labels, totals = np.arange(y.shape[1]), (y.T @ np.ones(y.shape[0])).astype(float)
@@ -123,7 +123,7 @@ class Survey(NamedTuple):
             zero=zero,
         )
 
-    def merged(self, answers: Sequence[Found]) -> Found:
+    def merged(self, answers: Sequence[ShardTotals]) -> ShardTotals:
         parts = [part for part in answers if part.columns]
         if not parts:
             return NOTHING
@@ -134,7 +134,7 @@ class Survey(NamedTuple):
             labels, codes = np.unique(every, return_inverse=True)
             totals = np.zeros(labels.size)
             np.add.at(totals, codes, np.concatenate([part.totals for part in parts]))
-        return Found(
+        return ShardTotals(
             rows=sum(part.rows for part in parts),
             stored=sum(part.stored for part in parts),
             columns=_first_of_each(pair for part in parts for pair in part.columns),
@@ -194,10 +194,10 @@ class Reservoir:
         self.parts = [(X[chosen], y[chosen], weight[chosen])]
         self.numbers = self.numbers[chosen]
 
-    def sample(self) -> Sample:
+    def sample(self) -> SampledRows:
         self._prune()
         ((X, y, weight),) = self.parts
-        return Sample(X, y, weight * (self.seen / max(self.numbers.size, 1)))
+        return SampledRows(X, y, weight * (self.seen / max(self.numbers.size, 1)))
 
 
 def stacked(parts: Sequence[Any]) -> Any:
@@ -213,8 +213,8 @@ class Overview(NamedTuple):
     """The survey of all rows, whose sums and sample take weights of classes into account."""
 
     columns: Columns
-    found: Found
-    sample: Sample
+    found: ShardTotals
+    sample: SampledRows
 
     @property
     def filled(self) -> float:
@@ -235,7 +235,7 @@ class Job(NamedTuple):
 
 
 def overview_of(
-    learner: BaseEstimator, found: Found, *, wider: bool, width: int | None = None
+    learner: BaseEstimator, found: ShardTotals, *, wider: bool, width: int | None = None
 ) -> Overview:
     """The overview of a survey; raises if the shards are incompatible.
 
@@ -272,10 +272,10 @@ def overview_of(
         X = as_wide(X, features.count)
     if not multilabel:
         weight = weight * class_weight[inputs.class_codes(y, classes)]
-    return Overview(columns, found, Sample(X, y, weight))
+    return Overview(columns, found, SampledRows(X, y, weight))
 
 
-def _check_same(found: Found, wider: bool) -> None:
+def _check_same(found: ShardTotals, wider: bool) -> None:
     (kinds, first), *others = found.kinds
     for strange, name in others:
         for what, here, there in zip(("labels", "rows"), strange, kinds, strict=True):

@@ -31,7 +31,7 @@ from maxmargin.models.spec import (
 from maxmargin.training.fit_warnings import warn_of
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import SHARED, Options
-from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.passes import FitPlan, Outcome, run_passes
 from maxmargin.training.sample_weights import unused_class_weight
 from maxmargin.training.types import Rows, Rule, Targets, Tree
 
@@ -169,7 +169,7 @@ class OnlineClassifier(ParameterGroup, Incremental, Streamable):
         """The hyper-parameters, by name."""
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
-    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
+    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: FitPlan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 
     def _model_from(self, found: Tree, classes: np.ndarray) -> Model:

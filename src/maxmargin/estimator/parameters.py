@@ -246,7 +246,7 @@ class Patience(ParameterGroup):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Averages(ParameterGroup):
+class Averaged(ParameterGroup):
     """Predictions by averaged weights.
 
     Parameters
@@ -282,7 +282,7 @@ class SmoothNorms(ParameterGroup):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OneBest(ParameterGroup):
+class MulticlassChoice(ParameterGroup):
     """Several classes can be learned jointly.
 
     Parameters
@@ -324,7 +324,7 @@ class Budgeted(ParameterGroup):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ScaledColumns(ParameterGroup):
+class ColumnScaling(ParameterGroup):
     """Columns can be measured by their largest values.
 
     Parameters

@@ -19,7 +19,7 @@ from maxmargin.models.model_formulas import (
     MixedPlanes,
     Planes,
     Standardization,
-    Votes,
+    VoteFormula,
     Waves,
 )
 
@@ -72,7 +72,7 @@ KERNELS = {"rbf": _gaussian, "poly": _polynomial}
 
 
 @outputs.register
-def _of_votes(formula: Votes, graph: Graph, rows: str) -> str:
+def _of_votes(formula: VoteFormula, graph: Graph, rows: str) -> str:
     votes, each = [], formula.problems
     for member in formula.members:
         scores = outputs(member, graph, rows)

@@ -14,7 +14,7 @@ from maxmargin.spaces.gram import add_lines, copy_lines
 NOWHERE = -1
 
 
-class Values(NamedTuple):
+class KernelValues(NamedTuple):
     """Kernel values between the rows of a block; see `spaces.gram.Gram`."""
 
     products: np.ndarray
@@ -23,16 +23,16 @@ class Values(NamedTuple):
     sources: np.ndarray
 
 
-def between(products: np.ndarray) -> Values:
+def between(products: np.ndarray) -> KernelValues:
     """The kernel values of a block that are one matrix."""
     products = products.view()
     products.flags.writeable = False
     lines = np.empty((0, 0), products.dtype)
     lines.flags.writeable = False
-    return Values(products, lines, np.empty(0, np.int64), np.arange(products.shape[0]))
+    return KernelValues(products, lines, np.empty(0, np.int64), np.arange(products.shape[0]))
 
 
-class Lines:
+class KernelLines:
     """The kernel matrix of the rows of a fit, of which some lines are kept.
 
     A row whose coefficients change acts on the outputs of all rows. So the lines of those rows are
@@ -67,7 +67,7 @@ class Lines:
         """Count the changes of these rows, which decide about the lines that are kept."""
         self._changes[changed] += 1
 
-    def values(self, ids: np.ndarray, repeatedly: bool) -> Values:
+    def values(self, ids: np.ndarray, repeatedly: bool) -> KernelValues:
         """Kernel values between the rows ``ids``.
 
         Those that are needed ``repeatedly`` are copied from the lines into one small matrix.

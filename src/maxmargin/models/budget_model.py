@@ -45,7 +45,7 @@ from maxmargin.spaces.pair_space import NOBODY
 from maxmargin.spaces.problem_scalars import AWAITING, Scalars
 
 
-class Store:
+class SupportStore:
     """The rows of all problems, in slots; each problem has its own rows.
 
     ``numbers`` are row numbers of a fit or trials of a stream, ``labels`` class codes. ``points``
@@ -94,7 +94,7 @@ class Store:
                 self.labels[c][places] = labels[which]
                 sources[places] = FROM_BEFORE
 
-    def beside(self) -> Store:
+    def beside(self) -> SupportStore:
         """A copy to learn with, which changes nothing of this one before `store_rows`."""
         other = shallow_copy(self)
         other.slots = Slots(*[array.copy() for array in self.slots])
@@ -105,9 +105,9 @@ class Store:
         self.points = copy.deepcopy(self.points)
         self.numbers, self.labels = self.numbers.copy(), self.labels.copy()
 
-    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Store:
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> SupportStore:
         """A store in which problem c continues problem ``which[c]``."""
-        more: Store = grown(self, which, width, codes=codes)
+        more: SupportStore = grown(self, which, width, codes=codes)
         # Two problems may continue the same one, each with its own rows.
         sources = [self.points[c] for c in which]
         more.points = [copy.deepcopy(source.with_width(width)) for source in sources]
@@ -133,7 +133,7 @@ class BudgetModel(SupportModel):
 
     spec: BudgetSpec
     eviction: Annotated[Eviction, Saved()]
-    store: Annotated[Store, Saved()]
+    store: Annotated[SupportStore, Saved()]
     scalars: Annotated[Scalars, Saved()]
     largest_square: Annotated[float, Saved(at_least=0.0)]
     _bounds: Annotated[np.ndarray | None, Array("verdicts", name="bounds", optional=True)]
@@ -149,7 +149,7 @@ class BudgetModel(SupportModel):
         eviction: Eviction,
     ) -> None:
         super().__init__(spec, problems, width, tail, kernel, products)
-        self.eviction, self.store = eviction, Store(problems)
+        self.eviction, self.store = eviction, SupportStore(problems)
         self.ridge = tail.private**2
         self.largest_square = 0.0
         self.in_fit = False
@@ -217,7 +217,7 @@ class BudgetModel(SupportModel):
             model.store = self.store.grown(width, which, codes)
             model.eviction = self.eviction.grown(which)
         else:
-            store, model.eviction = Store(len(which)), copy.deepcopy(self.eviction)
+            store, model.eviction = SupportStore(len(which)), copy.deepcopy(self.eviction)
             model.store = store
         return model
 

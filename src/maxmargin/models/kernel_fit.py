@@ -24,7 +24,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
-from maxmargin.kernels.kernel_lines import Lines, Values
+from maxmargin.kernels.kernel_lines import KernelLines, KernelValues
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.spaces.gram import Averages, Gram, UnitRows
@@ -86,7 +86,7 @@ class KernelSpace(NamedTuple):
         return finite_diagonal(self.kernel, points) + self.shift() + self.ridges(points)
 
 
-class Block:
+class RowBlock:
     """Rows that can be learned in any order.
 
     Parameters
@@ -103,7 +103,7 @@ class Block:
         self,
         space: KernelSpace,
         ids: np.ndarray,
-        values: Values,
+        values: KernelValues,
         rounding: float,
         diagonal: np.ndarray,
         outputs: np.ndarray,
@@ -189,9 +189,9 @@ class KernelFit:
         self.gains = np.empty((problems, 0))
         self.is_whole = size <= space.kernel.most_rows(cache_bytes)
         of_lines = LINES_SHARE if space.products.keeps_lines and not self.is_whole else 0.0
-        self.lines = Lines(space.products, space.kernel, self.points, of_lines * cache_bytes)
+        self.lines = KernelLines(space.products, space.kernel, self.points, of_lines * cache_bytes)
         self.largest_block = space.kernel.most_rows((1.0 - of_lines) * cache_bytes)
-        self.block: Block | None = None
+        self.block: RowBlock | None = None
 
     def over(self, space: KernelSpace) -> KernelFit:
         """An independent fit of the same rows, for the space of another model."""
@@ -239,7 +239,7 @@ class KernelFit:
             self.leave()
 
     def _learn(
-        self, block: Block, targets: Any, order: np.ndarray, rule: Any, trace: Trace
+        self, block: RowBlock, targets: Any, order: np.ndarray, rule: Any, trace: Trace
     ) -> None:
         here = np.searchsorted(block.ids, order)
         stamp = trace.stamp
@@ -247,7 +247,7 @@ class KernelFit:
         block.learn(of_rows(targets, block.ids), here, rule, trace._replace(touched=touched))
         trace.touched[block.ids[np.flatnonzero(touched)]] = stamp
 
-    def enter(self, ids: np.ndarray, repeatedly: bool = False) -> Block:
+    def enter(self, ids: np.ndarray, repeatedly: bool = False) -> RowBlock:
         """The block of the rows ``ids`` and the members; ``repeatedly`` if they will come again."""
         members = self.space.members
         if members.size:
@@ -260,7 +260,7 @@ class KernelFit:
         outputs = np.ascontiguousarray(products.host(outputs))
         coefs = self.coefs[:, ids].copy()
         values = self.lines.values(ids, repeatedly)
-        return Block(self.space, ids, values, self.rounding, self.diagonal[ids], outputs, coefs)
+        return RowBlock(self.space, ids, values, self.rounding, self.diagonal[ids], outputs, coefs)
 
     def take_over_coefficients(self) -> None:
         """Update the coefficients without leaving the block."""
@@ -299,7 +299,7 @@ class KernelFit:
         if self.waiting.size >= self.space.products.most_waiting:
             self.settle()
 
-    def _is_whole(self, block: Block) -> bool:
+    def _is_whole(self, block: RowBlock) -> bool:
         return block.ids.size == self.points.size()
 
     def settle(self) -> None:

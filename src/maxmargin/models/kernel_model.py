@@ -34,7 +34,7 @@ from maxmargin.kernels.points import Points, library_of
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
 from maxmargin.models.base import Model, new_tally
 from maxmargin.models.joint_model import new_joint_space
-from maxmargin.models.kernel_fit import Block, KernelFit, KernelSpace
+from maxmargin.models.kernel_fit import KernelFit, KernelSpace, RowBlock
 from maxmargin.models.model_formulas import Formula, kernel_formula
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec, KernelSpec
 from maxmargin.spaces.certificate_vectors import PAST, Past, mean_weights
@@ -444,7 +444,7 @@ class KernelModel(SupportModel):
         ids = np.concatenate([slots, first + np.arange(new.size())])
         rounding = self.products.rounding(self.kernel, points)
         values = between(space.gram(points, points))
-        block = Block(space, ids, values, rounding, diagonal, outputs, weights)
+        block = RowBlock(space, ids, values, rounding, diagonal, outputs, weights)
         trials = self.trials()
         block_targets = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))
         order = np.arange(slots.size, ids.size)

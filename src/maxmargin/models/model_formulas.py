@@ -27,7 +27,7 @@ class KernelSums(NamedTuple):
     intercepts: np.ndarray
 
 
-class Votes(NamedTuple):
+class VoteFormula(NamedTuple):
     """For each problem, the weight of the experts who predict its class minus that of the others.
 
     An expert predicts the class of its highest output, or by the sign of its only output.
@@ -89,7 +89,7 @@ class Densities(NamedTuple):
     classes: int
 
 
-Formula = Planes | KernelSums | Votes | MixedPlanes | Densities
+Formula = Planes | KernelSums | VoteFormula | MixedPlanes | Densities
 
 
 def kernel_formula(

@@ -166,9 +166,9 @@ class VoteModel(Model):
         score_votes(predicted, self.votes, scores)
         return scores
 
-    def formula(self, features: int) -> model_formulas.Votes:
+    def formula(self, features: int) -> model_formulas.VoteFormula:
         members = [model.formula(features) for model in self.members]
-        return model_formulas.Votes(
+        return model_formulas.VoteFormula(
             members, self.votes.weights.copy(), self._problems, self.classes()
         )
 

@@ -36,7 +36,7 @@ from maxmargin.serve.bodies import (
 )
 from maxmargin.serve.database import Database
 from maxmargin.serve.served_model import Lesson, ServedModel
-from maxmargin.serve.service import READY, Await, Call, Label, Learn, Service, new_id
+from maxmargin.serve.service import READY, Await, Label, Learn, ModelCall, Service, new_id
 from maxmargin.serve.status import Status
 
 # Bodies up to this size are handled in the event loop itself; larger ones would block other
@@ -238,7 +238,7 @@ class Application(Starlette):
     async def _model_file(self, request: Request) -> Response:
         """The model between two events."""
         content, sequence = await self.service.ask(
-            Call(lambda model: (as_file(model.learner), model.counts.sequence))
+            ModelCall(lambda model: (as_file(model.learner), model.counts.sequence))
         )
         headers = {"content-disposition": 'attachment; filename="model.mm"'}
         headers["x-sequence"] = str(sequence)

@@ -14,6 +14,7 @@ import secrets
 import sqlite3
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -45,7 +46,7 @@ class StoredEvent(msgspec.Struct):
     refusal: Refusal | None = None
 
 
-class QueuedRequest:
+class QueuedRequest(ABC):
     """One request that is stored, or a function that is called between two events."""
 
     future: asyncio.Future[Any]
@@ -63,9 +64,9 @@ class QueuedRequest:
         """Write its events; a `Refusal` before anything is written refuses the request."""
         return []
 
+    @abstractmethod
     def answer(self, stored: list[StoredEvent]) -> Any:
         """The answer, when all is stored and learned."""
-        raise NotImplementedError
 
 
 class Learn(QueuedRequest):
@@ -168,7 +169,7 @@ class Await(QueuedRequest):
         return None
 
 
-class Call(QueuedRequest):
+class ModelCall(QueuedRequest):
     """Call a function of the model between two events."""
 
     def __init__(self, function: Callable[[ServedModel], Any]) -> None:

@@ -49,7 +49,7 @@ def _class_named(name: str) -> type:
     return type(name, (), {})
 
 
-class Header(ClassifierMixin, BaseEstimator):
+class InputNames(ClassifierMixin, BaseEstimator):
     """A stand-in for an estimator on which scikit-learn's validation sets attributes."""
 
     def __init__(self, name: str, features: Features | None) -> None:
@@ -107,7 +107,7 @@ def validated(options: Options, X: Matrix, features: Features | None) -> tuple[M
     kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table or an array
     if any(str(kind).startswith(TIMES) for kind in kinds):
         raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
-    header = Header(options.name, features)
+    header = InputNames(options.name, features)
     try:
         X = validate_data(
             header,

@@ -14,7 +14,7 @@ from maxmargin.training import inputs, learning
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
-from maxmargin.training.passes import Outcome, Plan, RunPasses, diverged
+from maxmargin.training.passes import FitPlan, Outcome, RunPasses, diverged
 from maxmargin.training.protocol import Fitted, Learned
 from maxmargin.training.sample_weights import counted
 from maxmargin.training.state import State, grown
@@ -85,7 +85,7 @@ class OnlineTrainer:
         by_steps = given.weight if options.soft_margin == 0.0 else None
         codes = inputs.class_codes(given.y, given.classes)
         targets = inputs.as_targets(codes, given.classes.size, state.unseen, by_steps)
-        plan = Plan(options, given.X.size, ceiling, inputs.shown(state))
+        plan = FitPlan(options, given.X.size, ceiling, inputs.shown(state))
         outcome = self._run(model, rows, targets, plan)
         if given.weight is not by_steps:
             outcome = outcome._replace(model=outcome.model.apart_from_rows())
@@ -142,7 +142,7 @@ class OnlineTrainer:
         return state, model.fit_rows(X, given.weight), given.radius
 
     def _concluded(
-        self, state: State, outcome: Outcome, plan: Plan, totals: np.ndarray | None
+        self, state: State, outcome: Outcome, plan: FitPlan, totals: np.ndarray | None
     ) -> Fitted:
         model = outcome.model
         if not model.is_finite():

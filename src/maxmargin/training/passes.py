@@ -30,7 +30,7 @@ FIRST_PASSES, FIRST_SHARE, SHARE = 3, 4, 20
 LEAST_ROWS = 2048
 
 
-class Plan(NamedTuple):
+class FitPlan(NamedTuple):
     """The parameters of the passes of a fit.
 
     Attributes
@@ -71,10 +71,10 @@ class Outcome(NamedTuple):
     more: dict[str, Any] = {}  # attributes of a single kind of learner
 
 
-RunPasses = Callable[[Model, Rows, Targets, Plan], Outcome]
+RunPasses = Callable[[Model, Rows, Targets, FitPlan], Outcome]
 
 
-def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> Outcome:
+def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: FitPlan) -> Outcome:
     """Present rows until convergence or `max_iter`."""
     passes = Passes(model, rows, targets, rule, plan)
     options = plan.options
@@ -132,17 +132,19 @@ def diverged(name: str) -> str:
 class Passes:
     """Full passes, and between them passes over rows that recently caused updates."""
 
-    def __init__(self, model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> None:
+    def __init__(
+        self, model: Model, rows: Rows, targets: Targets, rule: Rule, plan: FitPlan
+    ) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.options.shuffle, plan.random())
         self.presented, self.n_iter, self.converged = 0, 0, False
-        self.progress: stopping.Progress | None = None
+        self.progress: stopping.MistakeProgress | None = None
         patience = plan.options.n_iter_no_change
         may_give_up = plan.options.settles and not plan.separable and not model.is_full()
         if may_give_up and patience is not None:
-            self.progress = stopping.Progress(self.count, patience, self._is_hopeless)
+            self.progress = stopping.MistakeProgress(self.count, patience, self._is_hopeless)
         self.next_check = 1  # number of passes after which to compute the certificate again
 
     def run(self, advance: Advance | None) -> None:

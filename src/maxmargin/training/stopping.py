@@ -15,7 +15,7 @@ from maxmargin.models.base import Model
 from maxmargin.training.types import Advance, Rows, Rule, Targets
 
 if TYPE_CHECKING:
-    from maxmargin.training.passes import Passes, Plan
+    from maxmargin.training.passes import FitPlan, Passes
 
 # A fit gives up only if each half of its passes has presented at least so many rows: on small data
 # many passes take no time, ...
@@ -35,7 +35,7 @@ BELOW_ROUNDING = 1e-10
 NEAR_ONE = 1.3
 
 
-class Progress:
+class MistakeProgress:
     """Decides whether full passes still make fewer mistakes; if not, rows are hardly separable.
 
     The second half of all passes is compared with the first. On separable rows the mistakes of a
@@ -147,7 +147,7 @@ def _errors(model: Model, rows: Rows, targets: Targets, rule: Rule, shown: slice
 
 
 def complaint(
-    plan: Plan, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool, p: float
+    plan: FitPlan, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool, p: float
 ) -> str:
     """What a user should know about a fit that did not reach what was asked for."""
     options, ratio = plan.options, certificate.ratio

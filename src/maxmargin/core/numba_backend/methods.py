@@ -55,14 +55,14 @@ class Methods(AttributeTemplate):  # type: ignore[misc]
             return None
         method = _method_of(kind, name)
 
-        class Call(AbstractTemplate):  # type: ignore[misc]
+        class MethodCall(AbstractTemplate):  # type: ignore[misc]
             key = (types.BaseNamedTuple, name)
 
             def generic(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
                 signature = method.get_call_type(self.context, (kind, *args), kws)
                 return signature.as_method()
 
-        return types.BoundFunction(Call, kind)
+        return types.BoundFunction(MethodCall, kind)
 
 
 def _lower_calls(name: str) -> None:
