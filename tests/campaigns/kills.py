@@ -1,9 +1,10 @@
 """Kill a server that is being taught, and start it again: ``python tests/campaigns/kills.py 200``.
 
 Clients with ids send single events, batches, lines and labels of predictions; what was not
-acknowledged is sent again. SIGKILL comes at any moment, also while the server starts. In the end
-each acknowledged event is in the database, once, as it was sent and with the number that was told,
-and the model is, to the bit, that of a learner that learned these events in their order by itself.
+acknowledged is sent again. SIGKILL comes at any moment, also while the server starts; with
+``--power-cuts 0.5`` every other kill loses what was not synced, too (`powercuts`). In the end each
+acknowledged event is in the database, once, as it was sent and with the number that was told, and
+the model is, to the bit, that of a learner that learned these events in their order by itself.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from campaigns import powercuts
 from serve.processes import Server
 
 import maxmargin
@@ -106,6 +108,7 @@ class Run:
         kind: str,
         folder: Path,
         seed: int,
+        environment: dict[str, str] | None = None,
         data: Path | None = None,
     ) -> None:
         self.kind, self.folder, self.seed = kind, folder, seed
@@ -119,7 +122,7 @@ class Run:
         for name, value in parameters.items():
             options += ["--set", f"{name}={value}"]
         self.data = data or folder / "data"
-        self.server = Server(self.data, *options)
+        self.server = Server(self.data, *options, environment=environment)
         self.ending = threading.Event()
         self.teachers = [Teacher(self, number) for number in range(CLIENTS)]
 
@@ -211,7 +214,7 @@ def same_model(one: Any, other: Any, kind: str) -> bool:
     return scores[0] == scores[1] and one.n_updates_ == other.n_updates_
 
 
-def killed(run: Run, kills: int) -> Outcome:
+def killed(run: Run, kills: int, copies: Path | None, share: float) -> Outcome:
     chance, counts = run.chance, run.outcome.counts
     with run:
         for _ in range(kills):
@@ -225,19 +228,24 @@ def killed(run: Run, kills: int) -> Outcome:
                 time.sleep(chance.uniform(0.0, 0.05))
             run.server.kill()
             counts["kills"] += 1
+            if copies is not None and chance.random() < share:
+                counts["power cuts"] += 1
+                counts["sectors lost"] += powercuts.cut(run.data, copies, chance)
             run.server.start()
         return run.finish()
 
 
-def kill_servers(kills: int, seed: int, folder: Path) -> Outcome:
+def kill_servers(kills: int, seed: int, folder: Path, power_cuts: float = 0.0) -> Outcome:
     """Runs of some kills each, of one kind of learner after the other."""
-    whole = Outcome()
+    whole, library = Outcome(), powercuts.library(folder) if power_cuts else None
     for number, start in enumerate(range(0, kills, KILLS_OF_A_RUN)):
         kind = list(KINDS)[number % len(KINDS)]
         place = folder / f"run {number}"
         place.mkdir()
-        run = Run(kind, place, seed + number)
-        add(whole, killed(run, min(KILLS_OF_A_RUN, kills - start)), kind)
+        copies = place / "copies" if library else None
+        environment = powercuts.environment(library, copies) if library and copies else None
+        run = Run(kind, place, seed + number, environment)
+        add(whole, killed(run, min(KILLS_OF_A_RUN, kills - start), copies, power_cuts), kind)
     return whole
 
 
@@ -262,9 +270,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kills", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--power-cuts", type=float, default=0.0, help="share of the kills")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kills"))
-    return report(kill_servers(given.kills, given.seed, folder), folder)
+    return report(kill_servers(given.kills, given.seed, folder, given.power_cuts), folder)
 
 
 if __name__ == "__main__":
