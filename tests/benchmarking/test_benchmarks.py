@@ -36,7 +36,7 @@ FLOORS = {
     "files": 4 + 2 * bool(importlib.util.find_spec("vowpalwabbit")) + (CORES > 1),
     "tables": 5 if importlib.util.find_spec("river") else 4,
     "serving": 5,
-    "events": 8 if importlib.util.find_spec("river") else 2,
+    "events": 7 if importlib.util.find_spec("river") else 2,
 }
 # `make test` runs those that take few seconds, which pass through all of the harness.
 CHOSEN = everything_or(["peers", "events"], list(FLOORS))

@@ -440,11 +440,15 @@ def kernel_values(kernel, X):
 
 
 class Question:
-    """What the certificate of a learner is about: the rows of the last fit and those after it."""
+    """What the certificate of a learner is about: the rows of the last fit and those after it.
+
+    A stream goes on with the bounds of the rows before, unless ``tol`` measures its own margins.
+    """
 
     def __init__(self, case):
         self.case, self.clf = case, case.learner
-        fits = [n for n, step in enumerate(case.steps) if step.method.startswith("fit")]
+        anew = ["fit"] if getattr(self.clf, "tol", None) is None else ["fit", "fit_stream"]
+        fits = [n for n, step in enumerate(case.steps) if step.method in anew]
         steps, width = case.steps[max(fits, default=0) :], case.steps[-1].X.shape[1]
         rows = [np.pad(dense(each.X), ((0, 0), (0, width - each.X.shape[1]))) for each in steps]
         sample_weight = np.concatenate([self.sample_weight(each) for each in steps])

@@ -68,7 +68,7 @@ def test_learning_from_single_dicts_walks_few_files():
 
 
 def test_few_modules_lie_flat():
-    assert len(list(PACKAGE.glob("*.py"))) <= 6
+    assert len(list(PACKAGE.glob("*.py"))) <= 7
 
 
 def test_nobody_outside_the_shell_reaches_into_learners():

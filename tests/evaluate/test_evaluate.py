@@ -72,7 +72,7 @@ every_learner = pytest.mark.parametrize("name", everything_or(KINDS, list(LEARNE
 @pytest.fixture
 def _small_blocks(monkeypatch):
     """Let kernel values be computed for 40 rows at a time."""
-    for kind in (budget_model.Store, budget_model.SharedStore, budget_policies.Projecting):
+    for kind in (budget_model.SupportStore, budget_policies.Projecting):
         declared(kind)  # read, and cached, with the real size of blocks
     monkeypatch.setattr(Products, "block", 40)
     for module in (budget_model, budget_policies):

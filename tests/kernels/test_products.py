@@ -279,7 +279,8 @@ def test_points_are_made_once_in_a_fit(name, points_made):
 @pytest.mark.parametrize("budget", [None, 7])
 def test_points_are_made_once_by_learners(points_made, budget):
     given = data()
-    clf = AMIRA(**RBF, budget=budget, max_iter=3, tol=1e-6, warm_start=True, random_state=0)
+    common = {"max_iter": 3, "tol": 1e-6, "warm_start": True, "random_state": 0}
+    clf = AMIRA(kernel="rbf", gamma=0.5, budget=budget, **common)
     clf.fit(given.X, given.codes)
     assert points_made == [60]
     clf.fit(given.X, given.codes)

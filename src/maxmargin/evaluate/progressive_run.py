@@ -202,16 +202,38 @@ class StreamLearner(Protocol):
 
 
 @overload
-def progressive(clf: StreamLearner, stream: Any, y: Any = None, **options: Any) -> Progress: ...
+def progressive(
+    clf: StreamLearner,
+    stream: Any,
+    y: Any = None,
+    *,
+    step: int = STEP,
+    delay: int = 0,
+    classes: Any = None,
+    sample_weight: Any = None,
+    metrics: Any = None,
+    window: int | None = None,
+    on_drift: str | Detector | Drift | None = None,
+) -> Progress: ...
 
 
 @overload
 def progressive(
-    clf: Sequence[StreamLearner], stream: Any, y: Any = None, **options: Any
+    clf: Sequence[StreamLearner],
+    stream: Any,
+    y: Any = None,
+    *,
+    step: int = STEP,
+    delay: int = 0,
+    classes: Any = None,
+    sample_weight: Any = None,
+    metrics: Any = None,
+    window: int | None = None,
+    on_drift: str | Detector | Drift | None = None,
 ) -> list[Progress]: ...
 
 
-def progressive(  # type: ignore[misc]  # the overloads leave out how options are called
+def progressive(
     clf: StreamLearner | Sequence[StreamLearner],
     stream: Any,
     y: Any = None,
