@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from models.kinds import ON_FULL, RBF, SPECS, begun, data, fitted, present
+from models.kinds import ON_FULL, SPECS, begun, data, fitted, present
 from reference_kernel import poly, rbf
 from scipy import sparse
 
