@@ -20,14 +20,14 @@ KIND = "checkpoint"
 SECONDS_FOR_A_WRITE = 60.0
 
 
-class Progress(Protocol):
+class CheckpointContent(Protocol):
     """The content of a checkpoint."""
 
     def place(self) -> str:
         """How far the run has come, for messages."""
 
 
-Found = TypeVar("Found", bound=Progress)
+Found = TypeVar("Found", bound=CheckpointContent)
 
 
 class CheckpointFile:
