@@ -46,7 +46,7 @@ def test_a_torn_checkpoint_is_an_error(data, tmp_path):
 
 
 def test_lack_of_memory_is_not_damage(data, tmp_path, monkeypatch):
-    """The checkpoint is sound: nobody should begin anew."""
+    """The checkpoint is valid, so the error does not advise to start again."""
     checkpoint = tmp_path / "c"
     stopped(AMIRA(), opened(data), 6, checkpoint)
     before = checkpoint.read_bytes()

@@ -299,6 +299,6 @@ def directions_for(rows: np.ndarray, seed: int, count: int) -> tuple[np.ndarray,
 
 
 def root_mean_square(numbers: np.ndarray) -> float:
-    """Of positive numbers; 0 if there are none."""
+    """The root mean square of numbers that are not negative; 0 if all are 0."""
     largest = numbers.max(initial=0.0)
     return float(largest * np.sqrt(np.square(numbers / largest).mean())) if largest > 0.0 else 0.0

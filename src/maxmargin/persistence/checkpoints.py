@@ -58,7 +58,7 @@ class CheckpointFile:
             self._last_good = place
 
     def read(self, interpret: Callable[[dict[str, Any]], Found]) -> Found | None:
-        """The checkpoint as ``interpret`` reads it; None if there is none yet."""
+        """The checkpoint as ``interpret`` reads it, or None before the first one is written."""
         if not self.path.parent.is_dir():
             raise FileNotFoundError(
                 errno.ENOENT, "There is no such folder for a checkpoint", str(self.path.parent)

@@ -17,7 +17,7 @@ SEED = 0
 
 
 def new_learner(algorithm: str, parameters: dict[str, Any], coverage: float | None = None) -> Any:
-    """A learner that has learned nothing; a ValueError says why there is none."""
+    """A learner before its first row; raises ValueError if the parameters are invalid."""
     names = {name.lower(): name for name in maxmargin.ALGORITHMS}
     if algorithm.lower() not in names:
         raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(names)}.")
