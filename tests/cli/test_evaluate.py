@@ -63,7 +63,7 @@ def test_setting_of_one_learner(report, folder, rows):
     assert said["learners"][0]["updates"] == expected.updates[-1]
 
 
-def test_for_people(command, folder):
+def test_for_people(command, folder, rows):
     code, printed, errors = command("evaluate", folder / "rows.svm", *TWO)
     assert (code, errors) == (0, "")
     title, *table = printed.splitlines()
@@ -75,14 +75,17 @@ def test_for_people(command, folder):
         r"\d\d\.\d\d %\.",
         table[3],
     )
+    most = progressive(NORMA(), *rows).error_bound().bound
+    assert 100.0 * most <= float(table[1].split()[4]) < 100.0 * most + 0.01
+    assert table[4].startswith("  Error at most: the expected error with probability 95 %")
     for name, (head, *classes) in {
-        "NORMA": table[5:8],
-        "Perceptron": table[9:12],
+        "NORMA": table[6:9],
+        "Perceptron": table[10:13],
     }.items():
-        assert name in (table[4], table[8])
+        assert name in (table[5], table[9])
         assert head.split() == ["class", "rows", "recall", "predicted", "precision"]
         assert [line.split()[0] for line in classes] == ["-1", "1"]
-    assert len(table) == 12
+    assert len(table) == 13
 
 
 def test_beside_a_guess(report, folder, rows):

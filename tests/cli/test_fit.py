@@ -37,7 +37,7 @@ def test_for_people(command, folder, tmp_path):
     assert re.fullmatch(r"  rows      300 in \d+\.\d\d s, [\d,]+ rows/s", lines[0])
     assert [line.split()[0] for line in lines] == [
         *("rows", "features", "classes", "passes", "mistakes", "updates"),
-        *("accuracy", "balanced", "-1", "1", "model"),
+        *("accuracy", "error", "balanced", "-1", "1", "model"),
     ]
     assert len({re.match(r" +[-\w]+ +", line).end() for line in lines}) == 1
     assert "\x1b" not in printed

@@ -28,9 +28,18 @@ def text_down(value: float, digits: int = 6) -> str:
 
 def percent_down(part: float, whole: float, decimals: int = 2) -> str:
     """``100 part / whole`` for a positive ``whole``, rounded down to so many decimals."""
-    precise = Context(prec=40, rounding=ROUND_FLOOR)
+    return _percent(part, whole, decimals, ROUND_FLOOR)
+
+
+def percent_up(part: float, whole: float, decimals: int = 2) -> str:
+    """The same, rounded up."""
+    return _percent(part, whole, decimals, ROUND_CEILING)
+
+
+def _percent(part: float, whole: float, decimals: int, rounding: str) -> str:
+    precise = Context(prec=40, rounding=rounding)
     percent = precise.divide(100 * Decimal(repr(part)), Decimal(repr(whole)))
-    return str(percent.quantize(Decimal(1).scaleb(-decimals), ROUND_FLOOR, precise))
+    return str(percent.quantize(Decimal(1).scaleb(-decimals), rounding, precise))
 
 
 def _text(value: float, context: Context) -> str:

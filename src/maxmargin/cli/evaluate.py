@@ -16,6 +16,7 @@ from maxmargin.cli.output import (
     duration,
     only_answer,
     percent,
+    percent_up,
     print_json,
     print_note,
     print_report,
@@ -202,20 +203,29 @@ def show(report: dict[str, Any]) -> None:
     title = f"{report['data']}, {report['rows']:,} rows in {duration(report['seconds'])}"
     if report["skipped"]:
         title += f", {report['skipped']:,} unreadable rows skipped"
-    heads = ["learner", "mistakes", "accuracy", f"last {report['recent']:,}", "balanced"]
+    heads = [
+        "learner",
+        "mistakes",
+        "accuracy",
+        "error at most",
+        f"last {report['recent']:,}",
+        "balanced",
+    ]
     has_areas = any(each["auc"] is not None for each in report["learners"])
     heads += ["AUC", "updates"] if has_areas else ["updates"]
     rows = []
     for each in report["learners"]:
-        shares = (each["accuracy"], each["recent_accuracy"], each["balanced_accuracy"])
+        shares = (each["recent_accuracy"], each["balanced_accuracy"])
         area = [f"{each['auc']:.4f}" if each["auc"] is not None else "-"] if has_areas else []
-        cells = [each["algorithm"], f"{each['mistakes']:,}", *map(percent, shares)]
+        cells = [each["algorithm"], f"{each['mistakes']:,}", percent(each["accuracy"])]
+        cells += [percent_up(each["error_bound"]), *map(percent, shares)]
         rows.append([*cells, *area, f"{each['updates']:,}"])
     print_table(title, heads, rows)
     print_note(
         f"Baselines: predicting the largest class {percent(report['largest_class'])}, "
         f"repeating the last label {percent(report['repeating'])}."
     )
+    print_note("Error at most: the expected error with probability 95 %, whatever the drift.")
     if report["weighted"]:
         print_note("Sample weights are used for learning only; these counts are unweighted.")
     for each in report["learners"]:

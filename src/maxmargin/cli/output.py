@@ -129,6 +129,13 @@ def percent(share: float | None) -> str:
     return f"{rounded:.2f} %"
 
 
+def percent_up(share: float) -> str:
+    """With two decimals, rounded up: for upper bounds."""
+    from maxmargin.certificates import directed_rounding
+
+    return f"{directed_rounding.percent_up(share, 1.0)} %"
+
+
 def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.2f} s"
@@ -154,7 +161,11 @@ def score_lines(report: dict[str, Any]) -> dict[str, str | None]:
     """How good predictions are: first what can be compared with a guess, then class by class."""
     accuracy, largest = percent(report["accuracy"]), percent(report["largest_class"])
     lines: dict[str, str | None] = {
-        "accuracy": f"{accuracy} on {report['rows']:,} test rows; largest class: {largest}"
+        "accuracy": f"{accuracy} on {report['rows']:,} test rows; largest class: {largest}",
+        "error": (
+            f"{percent(1.0 - report['accuracy'])}; expected error at most "
+            f"{percent_up(report['error_bound'])} with probability 95 %"
+        ),
     }
     if report["unknown_labels"]:
         example = report["unknown_label"]

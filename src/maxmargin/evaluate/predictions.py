@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.certificates.error_bound import error_bound
+
 # The scores of more rows are not kept, so there is no area under the curve for them.
 MOST_SCORES = 10**7
 
@@ -119,6 +121,7 @@ class Scores:
             "rows": rows,
             "mistakes": mistakes,
             "accuracy": 1 - mistakes / rows if rows else np.nan,
+            "error_bound": error_bound(mistakes, rows).bound,
             "largest_class": float(actual[:-1].max() / rows) if rows else np.nan,
             "balanced_accuracy": float(recall[occurring].mean()) if occurring.any() else None,
             "auc": self._area(),

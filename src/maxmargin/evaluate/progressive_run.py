@@ -11,6 +11,7 @@ import numpy as np
 
 from maxmargin import streams
 from maxmargin._extras import plotting
+from maxmargin.certificates.error_bound import ErrorBound, error_bound
 from maxmargin.evaluate.batching import classes_of, labelled, pieces
 from maxmargin.evaluate.drift import Detector, Drift, as_drift
 from maxmargin.evaluate.evaluator import Evaluator
@@ -82,6 +83,24 @@ class Progress:
         """The share of right predictions."""
         return 1.0 - float(self.wrong.mean()) if self.wrong.size else np.nan
 
+    def error_bound(self, delta: float = 0.05) -> ErrorBound:
+        """A proved upper bound on the expected error of the predictions, under any drift.
+
+        With probability at least ``1 - delta`` the mean probability of a wrong prediction, each
+        given all rows before it, is at most the bound, whatever the stream; and this holds for
+        every number of rows at once. See `certificates.error_bound`.
+
+        Examples
+        --------
+        >>> from maxmargin import AutoMargin
+        >>> from maxmargin.datasets import make_switching
+        >>> from maxmargin.evaluate import progressive
+        >>> X, y = make_switching(2000, random_state=0)
+        >>> print(progressive(AutoMargin(kernel="rbf"), X, y).error_bound())
+        error 0.10 % of 2,000 rows, expected error at most 0.45 % (with probability 95 %)
+        """
+        return error_bound(int(self.wrong.sum()), self.wrong.size, delta=delta)
+
     @property
     def coverages(self) -> np.ndarray:
         """The share of rows up to each checkpoint whose label was in the prediction set."""
@@ -119,7 +138,8 @@ class Progress:
         Returns
         -------
         dict
-            ``rows``, ``mistakes``, ``accuracy``; ``largest_class``, the share of the largest class,
+            ``rows``, ``mistakes``, ``accuracy``; ``error_bound``, that of `error_bound`;
+            ``largest_class``, the share of the largest class,
             and ``repeating``, the accuracy of repeating the last label;
             ``balanced_accuracy``; ``auc`` for two classes; ``classes``, with ``recall`` and
             ``precision`` of each; ``confusion``; ``weighted``. Of a `ConformalClassifier`
