@@ -16,8 +16,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
 from maxmargin.training.online import OnlineTrainer
-from maxmargin.training.options import Options
 from maxmargin.training.passes import FitPlan
+from maxmargin.training.protocol import Options
 
 GLOBAL = np.random.mtrand._rand
 # Hypothesis seeds the global state before each example, and puts it back.

@@ -18,8 +18,8 @@ from maxmargin import (
 )
 from maxmargin.certificates.directed_rounding import text_up
 from maxmargin.datasets import make_separable
-from maxmargin.training import stopping
-from maxmargin.training.stopping import MistakeProgress
+from maxmargin.training import passes
+from maxmargin.training.passes import MistakeProgress
 
 LEARNERS = (ALMA, AMIRA, MICRA, DirectionalPerceptron, PassiveAggressive, Perceptron, Relaxation)
 
@@ -85,19 +85,19 @@ def test_alma_goes_on_while_a_margin_is_possible():
 @pytest.mark.parametrize("alpha", [0.5, 1.0])
 def test_alma_never_gives_up_where_its_theorem_promises_an_end(monkeypatch, alpha):
     # All passes seem to make no progress: what is proved decides alone.
-    monkeypatch.setattr(stopping, "NO_PROGRESS", -1.0)
-    monkeypatch.setattr(stopping, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passes, "NO_PROGRESS", -1.0)
+    monkeypatch.setattr(passes, "LEAST_PRESENTED", 1)
     for seed in range(5):
         X, y, w, b = make_separable(300, 3, gap=0.2, random_state=seed, return_target=True)
         margin = np.min(y * (X @ w + b)) / np.hypot(1.0, b)  # the intercept is a coordinate
         radius = np.sqrt(1.0 + np.max(np.sum(X * X, axis=1)))
-        passes = int(ALMA.max_updates(alpha, margin / radius) / 300) + 1
-        clf = ALMA(alpha=alpha, max_iter=passes, n_iter_no_change=1, random_state=seed)
+        most = int(ALMA.max_updates(alpha, margin / radius) / 300) + 1
+        clf = ALMA(alpha=alpha, max_iter=most, n_iter_no_change=1, random_state=seed)
         assert clf.fit(X, y).converged_
         y[:90] *= -1  # which nothing separates
         with pytest.warns(ConvergenceWarning, match="gave up after"):
             clf.fit(X, y)
-        assert clf.n_iter_ < passes
+        assert clf.n_iter_ < most
 
 
 def test_a_fit_that_never_gives_up_makes_all_passes():
@@ -120,13 +120,11 @@ def test_a_fit_that_never_gives_up_makes_all_passes():
     ids=repr,
 )
 def test_the_weights_are_those_with_the_fewest_errors(monkeypatch, clf):
-    monkeypatch.setattr(stopping, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passes, "LEAST_PRESENTED", 1)
     X, y = noisy(0.3, n=400, classes=3)
     seen = []
-    errors = stopping._errors
-    monkeypatch.setattr(
-        stopping, "_errors", lambda *args: (seen.append(errors(*args)), seen[-1])[1]
-    )
+    errors = passes._errors
+    monkeypatch.setattr(passes, "_errors", lambda *args: (seen.append(errors(*args)), seen[-1])[1])
     with pytest.warns(ConvergenceWarning, match="fewest errors"):
         clf.fit(X, y)
     assert len(seen) >= 24
@@ -136,7 +134,7 @@ def test_the_weights_are_those_with_the_fewest_errors(monkeypatch, clf):
 
 
 def test_kernels_keep_their_last_weights(monkeypatch):
-    monkeypatch.setattr(stopping, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passes, "LEAST_PRESENTED", 1)
     X, y = noisy(0.3, n=400)
     with pytest.warns(ConvergenceWarning, match="gave up after") as record:
         Perceptron(kernel="poly", degree=2, random_state=0).fit(X, y)
@@ -144,7 +142,7 @@ def test_kernels_keep_their_last_weights(monkeypatch):
 
 
 def test_averaged_weights_need_no_comparison(monkeypatch):
-    monkeypatch.setattr(stopping, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passes, "LEAST_PRESENTED", 1)
     X, y = noisy(0.3, n=400)
     with pytest.warns(ConvergenceWarning, match="gave up") as record:
         clf = Perceptron(average=True, random_state=0).fit(X, y)

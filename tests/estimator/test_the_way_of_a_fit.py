@@ -18,7 +18,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
 def files_entered(call):
-    """The files of the package in which a function was called, by name, with their lengths."""
+    """The files of the package in which a function was called."""
     entered = set()
 
     def trace(frame, event, argument):
@@ -31,7 +31,7 @@ def files_entered(call):
     finally:
         sys.settrace(before)
     ours = [Path(name) for name in entered if name.startswith(str(PACKAGE))]
-    return {str(each.relative_to(PACKAGE)): len(each.read_text().splitlines()) for each in ours}
+    return {str(each.relative_to(PACKAGE)) for each in ours}
 
 
 def test_a_fit_walks_few_files():
@@ -42,8 +42,7 @@ def test_a_fit_walks_few_files():
     entered = files_entered(lambda: learner.fit(X, y))
     assert "estimator/__init__.py" in entered
     assert "models/linear_model.py" in entered
-    assert len(entered) <= 18, entered
-    assert sum(entered.values()) <= 3900, entered
+    assert len(entered) <= 16, entered
 
 
 def test_learning_from_more_rows_walks_few_files():
@@ -51,7 +50,7 @@ def test_learning_from_more_rows_walks_few_files():
     y = X[:, 0] > 0.1 * X[:, 1]
     learner = PUMMA(random_state=0).partial_fit(X, y, classes=[False, True])
     entered = files_entered(lambda: learner.partial_fit(X, y))
-    assert "training/learning.py" in entered
+    assert "training/online.py" in entered
     assert len(entered) <= 16, entered
 
 

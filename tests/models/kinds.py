@@ -17,8 +17,8 @@ from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec, KernelSpec, LinearSpec, WeightsSpec
 from maxmargin.training.inputs import as_targets
-from maxmargin.training.options import Options
 from maxmargin.training.passes import FitPlan, Outcome, run_passes
+from maxmargin.training.protocol import Options
 
 RBF = {"kernel": KernelSpec("rbf", gamma=0.5)}
 ON_FULL = ("oldest", "random", "project")

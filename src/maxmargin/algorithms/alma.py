@@ -20,7 +20,7 @@ from maxmargin.estimator.parameters import (
 )
 from maxmargin.models.base import Model
 from maxmargin.training.passes import FitPlan, Outcome, run_passes
-from maxmargin.training.types import Rows, Targets
+from maxmargin.training.state import Rows, Targets
 
 
 @rule

@@ -20,8 +20,8 @@ from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.spec import MixtureSpec
 from maxmargin.training.inputs import shown
-from maxmargin.training.options import Options
 from maxmargin.training.platt import Sigmoids
+from maxmargin.training.protocol import Options
 from maxmargin.training.state import State
 
 

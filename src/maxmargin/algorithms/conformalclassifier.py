@@ -20,15 +20,12 @@ from maxmargin._validation import Interval
 from maxmargin.algorithms.automargin import AutoMargin
 from maxmargin.algorithms.noca import NOCA, log_odds_of
 from maxmargin.certificates.coverage_bounds import Coverage
-from maxmargin.estimator.learner import BaseLearner
-from maxmargin.estimator.predicting import AvailableIf, Method
+from maxmargin.estimator.learner import AvailableIf, BaseLearner, Method, Streamable
 from maxmargin.estimator.serialization import checked_held_out, checked_sets
-from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
 from maxmargin.streams import Option, OptionError
 from maxmargin.training.conformal import HELD_OUT, SETS, ConformalTrainer, tracker_in
-from maxmargin.training.learning import score_then_learn
-from maxmargin.training.options import Batch
+from maxmargin.training.online import score_then_learn
 from maxmargin.training.prediction_sets import (
     NO_SETS,
     SetTracker,
@@ -39,7 +36,7 @@ from maxmargin.training.prediction_sets import (
     prediction_sets,
     tracker_for,
 )
-from maxmargin.training.protocol import put_state, state_of, trainer_of
+from maxmargin.training.protocol import Batch, put_state, state_of, trainer_of
 from maxmargin.training.row_reading import Row, as_matrix, named_features
 from maxmargin.training.sample_weights import check_weights
 from maxmargin.training.split_conformal import (
@@ -48,8 +45,7 @@ from maxmargin.training.split_conformal import (
     label_scores,
     threshold,
 )
-from maxmargin.training.state import State
-from maxmargin.training.types import Columns, Tree
+from maxmargin.training.state import Columns, State, Tree
 
 ONLY_ROW = np.zeros(1, dtype=np.int32)
 

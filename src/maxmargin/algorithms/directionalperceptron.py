@@ -21,7 +21,7 @@ from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import Averaged, Facts, Patience, ScaledIntercept
 from maxmargin.models.base import Model
 from maxmargin.training.passes import FitPlan, Outcome, run_passes
-from maxmargin.training.types import Rows, Targets
+from maxmargin.training.state import Rows, Targets
 
 
 @rule

@@ -28,8 +28,8 @@ from maxmargin.kernels.functions import KERNELS
 from maxmargin.models.spec import LinearSpec, ModelSpec, VoteSpec, WeightsSpec
 from maxmargin.models.vote_model import VoteModel, VoteRule
 from maxmargin.training.online import OnlineTrainer
-from maxmargin.training.options import Options as TrainingOptions
 from maxmargin.training.passes import RunPasses
+from maxmargin.training.protocol import Options as TrainingOptions
 from maxmargin.training.state import State
 
 # NORMA with w = 0 at first depends on rate * decay and margin / rate alone: rates are not tried.

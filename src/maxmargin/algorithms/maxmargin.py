@@ -15,8 +15,8 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.array_fields import blank
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
+from maxmargin.estimator.learner import Predicting
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels
-from maxmargin.estimator.predicting import Predicting
 from maxmargin.kernels.functions import KERNELS, finite_diagonal
 from maxmargin.models.build import check_device, products_on
 from maxmargin.models.kernel_model import kernel_for
@@ -36,21 +36,18 @@ from maxmargin.solvers.regularization_path import (
 )
 from maxmargin.solvers.solutions import Hyperplanes, KernelExpansion
 from maxmargin.training import inputs
-from maxmargin.training.fit_warnings import warn_of
 from maxmargin.training.inputs import check_number_of_labels
-from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
 from maxmargin.training.platt import fitted_sigmoids
-from maxmargin.training.protocol import Fitted, Learned
+from maxmargin.training.protocol import Batch, Fitted, Learned, Options, warn_of
 from maxmargin.training.sample_weights import (
     check_any,
     check_weights,
     unused_class_weight,
     weights_of_classes,
 )
-from maxmargin.training.state import State
-from maxmargin.training.types import Features
+from maxmargin.training.state import Features, State
 
 # `soft_margin="auto"` ends after so many lambdas in turn that are no better than the best.
 PATIENCE = 3

@@ -20,8 +20,8 @@ from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.trace import NO_TRACE
+from maxmargin.estimator.learner import Streamable
 from maxmargin.estimator.parameters import Facts
-from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.base import Model
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.model_formulas import Densities
@@ -29,14 +29,12 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.spaces.gaussian_mixture import Mixture, class_logs, learn_mixture, new_mixture
 from maxmargin.training import inputs
-from maxmargin.training.learning import known_classes
-from maxmargin.training.options import Batch, Options
+from maxmargin.training.online import known_classes
 from maxmargin.training.outputs import Decision, check_new_X
-from maxmargin.training.protocol import Fitted, Learned
+from maxmargin.training.protocol import Batch, Fitted, Learned, Options
 from maxmargin.training.recipes import prepared, recipe_of
 from maxmargin.training.sample_weights import check_any, check_weights
-from maxmargin.training.state import State
-from maxmargin.training.types import Features
+from maxmargin.training.state import Features, State
 
 # One call of the compiled loop looks at about so many numbers, and can then be interrupted.
 VALUES_PER_CALL = 2**24

@@ -19,11 +19,9 @@ from maxmargin.models.spec import LinearSpec
 from maxmargin.training import inputs
 from maxmargin.training.inputs import shown
 from maxmargin.training.online import OnlineTrainer
-from maxmargin.training.options import Batch
 from maxmargin.training.passes import certified
-from maxmargin.training.protocol import is_learner, state_of, trainer_of, with_state
-from maxmargin.training.state import State
-from maxmargin.training.types import Features
+from maxmargin.training.protocol import Batch, is_learner, state_of, trainer_of, with_state
+from maxmargin.training.state import Features, State
 
 
 class Part(NamedTuple):

@@ -15,7 +15,7 @@ from maxmargin.streams.files import paths_like, shown
 from maxmargin.training import inputs
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.sample_weights import check_weights
-from maxmargin.training.types import Features
+from maxmargin.training.state import Features
 
 
 class ShardError(ValueError):

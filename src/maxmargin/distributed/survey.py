@@ -21,7 +21,7 @@ from maxmargin.training.sample_weights import (
     check_weights,
     weights_by_totals,
 )
-from maxmargin.training.types import Features
+from maxmargin.training.state import Features
 
 # The least number of rows of a sample, rows per feature up to `MOST_DIRECT`, and most values.
 LEAST_SAMPLE, PER_FEATURE, MOST_NUMBERS = 4000, 40, 2**23

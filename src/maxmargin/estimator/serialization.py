@@ -38,8 +38,7 @@ from maxmargin.training.passes import certified
 from maxmargin.training.platt import Sigmoids
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import restored, storable
-from maxmargin.training.state import State, grown
-from maxmargin.training.types import Features, Tree
+from maxmargin.training.state import Features, State, Tree, grown
 
 if TYPE_CHECKING:
     from maxmargin.estimator.learner import BaseLearner

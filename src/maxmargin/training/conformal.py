@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.training.inputs import shown
-from maxmargin.training.options import Batch
 from maxmargin.training.prediction_sets import NO_SETS, SetTracker, follow_sets, tracker_for
-from maxmargin.training.protocol import Fitted, Learned, Trainer
+from maxmargin.training.protocol import Batch, Fitted, Learned, Trainer
 from maxmargin.training.state import State
 
 # Keys of `State.more`: the tracker, and the sorted scores of held-out rows.

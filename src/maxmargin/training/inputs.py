@@ -21,9 +21,8 @@ from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
 from maxmargin.kernels.cuda import cupy_library
 from maxmargin.models.linear_model import as_rows, read_only
 from maxmargin.streams import Option, OptionError
-from maxmargin.training.options import Options
-from maxmargin.training.state import State
-from maxmargin.training.types import Features, Matrix, Targets
+from maxmargin.training.protocol import Options
+from maxmargin.training.state import Features, Matrix, State, Targets
 
 if TYPE_CHECKING:
     from maxmargin.training.protocol import Trainer

@@ -25,7 +25,7 @@ from maxmargin.models.base import Model
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams.iterators import entries
 from maxmargin.training.inputs import as_targets, listed, shown
-from maxmargin.training.options import ClassWeight, Options
+from maxmargin.training.protocol import ClassWeight, Options
 from maxmargin.training.row_reading import (
     MOST_LAYOUTS,
     Layout,
@@ -39,8 +39,7 @@ from maxmargin.training.row_reading import (
     unusable_row_message,
 )
 from maxmargin.training.sample_weights import check_weights, weights_by_label
-from maxmargin.training.state import State
-from maxmargin.training.types import Rule, SingleRow, Targets
+from maxmargin.training.state import Rule, SingleRow, State, Targets
 
 # A compiled function for arguments of certain types.
 MachineCode = Callable[..., Any]

@@ -1,24 +1,46 @@
-"""The trainer of all learners with a rule."""
+"""The trainer of all learners with a rule: passes over rows, batches and single rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
+from maxmargin._interrupts import uninterrupted
+from maxmargin.core.targets import balance
+from maxmargin.core.trace import NO_TRACE
+from maxmargin.models.base import Diverged, Model
 from maxmargin.models.build import build
+from maxmargin.models.kernel_model import variance
 from maxmargin.models.spec import ModelSpec
-from maxmargin.training import inputs, learning
+from maxmargin.streams import Option, OptionError
+from maxmargin.streams.iterators import entries
+from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels
-from maxmargin.training.options import Batch, Options
-from maxmargin.training.outputs import outputs
+from maxmargin.training.one_row import OneRow, fast_route_for, may_overflow
+from maxmargin.training.outputs import check_new_X, outputs
 from maxmargin.training.passes import FitPlan, Outcome, RunPasses, diverged
-from maxmargin.training.protocol import Fitted, Learned
-from maxmargin.training.sample_weights import counted
-from maxmargin.training.state import State, grown
-from maxmargin.training.types import Features, Matrix, Rows, Rule
+from maxmargin.training.protocol import Batch, ClassWeight, Fitted, Learned, Options, Trainer
+from maxmargin.training.recipes import learned_along
+from maxmargin.training.row_reading import (
+    Row,
+    are_dicts,
+    as_matrix,
+    matrix_of_dicts,
+    named_features,
+    with_columns,
+)
+from maxmargin.training.sample_weights import (
+    check_products,
+    check_weights,
+    counted,
+    only_counted,
+    weights_by_label,
+)
+from maxmargin.training.state import Features, Matrix, Rows, Rule, State, grown
 
 
 class FitRows(NamedTuple):
@@ -63,7 +85,7 @@ class OnlineTrainer:
         *,
         alone: bool = False,
     ) -> Learned:
-        return learning.learn(self, state, batch, alone)
+        return learn(self, state, batch, alone)
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         return outputs(self.options, state, X)
@@ -173,4 +195,370 @@ class OnlineTrainer:
         self._checked = spec
 
     def check_can_stream(self) -> None:
-        learning.check_can_stream(self.options)
+        check_can_stream(self.options)
+
+
+NEEDS_ALL = " needs all rows at once, as fit has them: "
+
+
+class CheckedRows(NamedTuple):
+    """Validated rows of a batch; ``order`` has no rows of weight 0, ``weight`` None means all 1."""
+
+    X: Matrix
+    codes: np.ndarray
+    classes: np.ndarray
+    features: Features
+    order: np.ndarray
+    weight: np.ndarray | None
+
+    @property
+    def multilabel(self) -> bool:
+        return self.codes.ndim == 2
+
+
+def learn(
+    trainer: OnlineTrainer,
+    state: State | None,
+    batch: Batch,
+    alone: bool,
+) -> Learned:
+    """See `Trainer.learn`."""
+    given = checked_rows(trainer, state, batch)
+    state = initial_state(trainer, given, batch.grow) if state is None else widened(state, given)
+    options, rows = trainer.options, given.codes.shape[0]
+    weight, totals = weights_in_order(options.class_weight, state, given)
+    rule, model = trainer.rule(state.model.p), state.model.streaming(rows, alone)
+    # Totals cannot change atomically with a model that learns in place.
+    is_counted = totals is not state.totals
+    if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
+        model = model.twin()
+    by_steps = weight if model.tail.private == 0.0 else None
+    targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
+    trace = model.tracing(given.order.size) if batch.traced else NO_TRACE
+    presented = model.rows(given.X, weight), targets, given.order, rule, trace
+    if model is state.model:
+        with uninterrupted():
+            _present(options, model, presented)
+        learned = state._replace(totals=totals) if is_counted else state
+        return Learned(learned, trace, given.codes, given.order)
+    _present(options, model, presented)
+    if not model.is_finite():
+        raise ValueError(diverged(options.name))
+    learned = state._replace(model=model, totals=totals)
+    return Learned(learned, trace, given.codes, given.order)
+
+
+def checked_rows(trainer: OnlineTrainer, state: State | None, batch: Batch) -> CheckedRows:
+    """The rows of a batch; raises if they cannot be learned from."""
+    if state is None:
+        X, features = inputs.check_X(trainer.options, batch.X)
+    else:
+        check = check_wider_X if batch.grow else inputs.check_X
+        X, features = check(trainer.options, batch.X, state.features)
+    y = inputs.check_y(batch.y, X.shape[0], multilabel=True)
+    if y.ndim == 2 or (state is not None and state.multilabel):
+        check_number_of_labels(trainer, y, state, batch.grow)
+    classes = _classes(state, batch, y)
+    if state is not None:
+        trainer.check_structure(state)
+    codes = inputs.class_codes(y, classes)
+    inputs.check_values(X, features)
+    order = np.arange(X.shape[0], dtype=np.int32) if batch.order is None else batch.order
+    weight = None
+    if batch.weight is not None or trainer.options.class_weight is not None:
+        weight = check_weights(batch.weight, y.shape[0])
+        order = only_counted(order, weight, look=batch.traced)
+    return CheckedRows(X, codes, classes, features, order, weight)
+
+
+def _classes(state: State | None, batch: Batch, y: np.ndarray) -> np.ndarray:
+    """All labels known from this batch on."""
+    before, named = None if state is None else state.classes, batch.classes
+    if y.ndim == 2 and named is None and before is None:
+        named = np.arange(y.shape[1])
+    return more_classes(named, before, y) if batch.grow else known_classes(named, before)
+
+
+def initial_state(trainer: OnlineTrainer, given: CheckedRows, grow: bool) -> State:
+    """A state at w = 0 for a stream that begins with these rows."""
+    check_gamma(trainer.options, given.X)
+    trainer.check_can_stream()
+    first = max(0, int(given.order[0])) if given.order.size else 0  # the first row that counts
+    model = build(
+        trainer.spec,
+        inputs.problems_for(given.classes, unseen=grow, multilabel=given.multilabel),
+        given.X[first:] if first else given.X,
+        unseen=grow,
+        random_state=trainer.options.random_state,
+    ).model
+    margins = np.full(model.verdicts(), np.nan)
+    return State(
+        model, given.classes, given.features, margins, unseen=grow, multilabel=given.multilabel
+    )
+
+
+def widened(state: State, given: CheckedRows) -> State:
+    """The state with the columns and classes of these rows."""
+    state = grown(state, given.X.shape[1], given.classes)
+    features = given.features
+    return state if features is state.features else state._replace(features=features)
+
+
+def weights_in_order(
+    class_weight: ClassWeight, state: State, given: CheckedRows
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Sample weights times class weights, and the class totals including these rows.
+
+    "balanced" weights a row by the totals up to it, in the order of learning.
+    """
+    weights, totals, classes = given.weight, state.totals, given.classes
+    if weights is None or class_weight is None:
+        return weights, totals
+    if not isinstance(class_weight, str):
+        weights = (
+            weights * weights_by_label(class_weight, classes, others=state.unseen)[given.codes]
+        )
+        check_products(weights)
+        return weights, totals
+    weights = weights.copy()
+    totals = np.zeros(classes.size + 1) if totals is None else totals.copy()
+    balance(given.codes, given.order, totals, weights)
+    return weights, totals
+
+
+def _present(options: Options, model: Model, presented: tuple[Any, ...]) -> None:
+    """`Model.present`, with an error for users if it would make weights infinite."""
+    try:
+        model.present(*presented)
+    except Diverged:
+        raise ValueError(diverged(options.name)) from None
+
+
+# --------------------------------------------------------------------------- scores before learning
+def score_then_learn(
+    trainer: Trainer,
+    state: State | None,
+    batch: Batch,
+) -> tuple[State, np.ndarray, np.ndarray]:
+    """Learn from a batch, whose rows may be dicts or raw rows for a recipe.
+
+    Returns the new state, the scores of each row of the order before it was learned, and the
+    number of updates in this call after each row of the order.
+    """
+    features, X = None, batch.X
+    if state is not None and state.recipe is not None:
+        state, features, X = learned_along(state, X, batch.weight)
+    elif are_dicts(X):
+        state, features, X = matrix_of_dicts(X, state)  # type: ignore[arg-type]
+        # The rows have no names of their own.
+        state = state and state._replace(features=Features(features.count))
+    batch = batch._replace(X=X, traced=True)
+    if trainer.options.averages_kernels:
+        state, scores, made = _score_then_learn_rows(trainer, state, batch)
+    else:
+        learned = trainer.learn(state, batch)
+        state, trace = learned.state, learned.trace
+        assert trace is not None
+        scores, made = trace.scores()[:, : state.model.problems()], trace.history[:, -1]
+    state = state if features is None else state._replace(features=features)
+    return state, scores[:, inputs.shown(state)], made
+
+
+def _score_then_learn_rows(
+    trainer: Trainer,
+    state: State | None,
+    batch: Batch,
+) -> tuple[State, np.ndarray, np.ndarray]:
+    """`score_then_learn` row by row, with the outputs of all problems."""
+    X: Any = batch.X
+    y: Any = batch.y
+    order: Any = batch.order
+    rows, found = X.iloc if hasattr(X, "iloc") else X, []
+    weights = None if batch.weight is None else check_weights(batch.weight, len(y))
+    before = made = 0 if state is None else state.model.updates()
+    for i in order.tolist():
+        k = i if i >= 0 else -1 - i
+        row, outputs = rows[k : k + 1], None
+        if state is not None:
+            outputs = state.model.outputs(check_new_X(trainer.options, row, state.features))
+        if i >= 0:
+            weight = None if weights is None else weights[k : k + 1]
+            one = Batch(row, y[k : k + 1], batch.classes, weight)
+            state = trainer.learn(state, one).state
+            made = state.model.updates()
+        found.append((outputs, made - before))
+    if state is None:  # no row was learned
+        only_scored = Batch(X, y, batch.classes, order=order)
+        state = trainer.learn(None, only_scored).state
+    scores, updates = np.zeros((order.size, state.model.problems())), np.zeros(order.size)
+    for n, (outputs, updates[n]) in enumerate(found):
+        if outputs is not None:
+            scores[n] = outputs
+    return state, scores, updates
+
+
+# -------------------------------------------------------------------------------------- single rows
+class PreparedRow(NamedTuple):
+    """A single row with the arguments of `learn_one`, and a state with columns for its names.
+
+    ``state`` is None before the first row. ``route`` learns the row in place; if it is None,
+    `learn_single` has to.
+    """
+
+    batch: Batch
+    state: State | None
+    features: Features | None
+    route: OneRow | None
+
+
+def prepare_row(
+    trainer: OnlineTrainer,
+    state: State | None,
+    batch: Batch,
+    before: OneRow | None,
+) -> PreparedRow:
+    """Add columns for new names, and find the fast route if it can learn the row."""
+    x: Row = batch.X
+    features = None if state is None else state.features
+    if state is not None and state.recipe is not None:
+        state, wider, x = learned_along(state, [x], batch.weight)
+        features = wider or features
+    elif isinstance(x, dict):
+        x = dict(entries(x, "x"))
+        state, features = with_columns(x, state)
+    batch = batch._replace(X=x)
+    if state is None:
+        return PreparedRow(batch, None, features, None)
+    if state.model.learns_rows_in_place:
+        state = _for_learning_in_place(trainer.options, state, state.model)
+    rule = trainer.rule(state.model.p)
+    route = fast_route_for(trainer.options, state, before)
+    if route is not None:
+        is_new_label = batch.grow and batch.y not in route.targets
+        if not is_new_label and not may_overflow(state.model, rule):
+            trainer.check_structure(state)
+            route.rule = rule
+        else:
+            route = None
+    return PreparedRow(batch, state, features, route)
+
+
+def _for_learning_in_place(options: Options, state: State, model: Model) -> State:
+    """The state with all arrays that learning a single row changes."""
+    totals = state.totals
+    if options.class_weight == "balanced" and totals is None:
+        totals = np.zeros(state.classes.size + 1)
+    return state._replace(model=model.streaming(1), totals=totals)
+
+
+def learn_single(trainer: OnlineTrainer, row: PreparedRow) -> State:
+    """The state after a row without a fast route."""
+    batch, bare, features, _ = row
+    x: Row = batch.X
+    X = x if sparse.issparse(x) else as_matrix(x, features)
+    if bare is not None:  # the matrix has no names
+        bare = bare._replace(features=Features(X.shape[1]))
+    weight = None if batch.weight == 1.0 else batch.weight
+    batch = batch._replace(X=X, y=np.array([batch.y]), weight=weight)
+    state = trainer.learn(bare, batch).state
+    return state if features is None else state._replace(features=features)
+
+
+def default_label(classes: ArrayLike | None) -> Any:
+    """The prediction before the first row: the class of score 0, or None without classes."""
+    if classes is None:
+        return None
+    labels = known_classes(classes, None).tolist()
+    return labels[1] if len(labels) == 2 else labels[0]
+
+
+def outputs_of_one(state: State, x: Row) -> np.ndarray:
+    """The scores of a single row without a fast route."""
+    row = as_matrix(x, named_features(state))
+    inputs.check_values(row)
+    return state.model.outputs(row)[:, inputs.shown(state)]
+
+
+# ------------------------------------------------------------------------------------------- checks
+def check_can_stream(options: Options) -> None:
+    """Raise if a parameter depends on all rows of a fit."""
+    if options.fit_intercept and options.intercept_scaling == "max":
+        raise OptionError(Option("intercept_scaling", "max"), NEEDS_ALL, "pass a number.")
+    check_gamma(options)
+
+
+def check_gamma(options: Options, X: Matrix = None) -> None:
+    """Raise if ``gamma`` depends on all rows; the message suggests a value, from ``X`` if given."""
+    if options.kernel not in ("poly", "rbf") or options.gamma != "scale":
+        return
+    other, why = Option("gamma", "first"), "which goes by the first row, or pass a number"
+    if X is not None:
+        gamma = 1.0 / (X.shape[1] * (variance(X) or 1.0 / X.shape[1]))
+        other, why = Option("gamma", float(f"{gamma:.2g}")), "as these rows suggest"
+    raise OptionError(Option("gamma", "scale"), NEEDS_ALL, "try ", other, f", {why}.")
+
+
+def check_wider_X(options: Options, X: ArrayLike, features: Features) -> tuple[Matrix, Features]:
+    """`check_X` for rows that may have more columns than earlier ones."""
+    columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
+    if columns <= features.count:
+        return inputs.check_X(options, X, features)
+    if features.columns is not None:
+        raise ValueError("A learner whose columns have names gets new columns from dicts only.")
+    X, wider = inputs.check_X(options, X)
+    before, now = features.names, wider.names
+    if (now is None) != (before is None):
+        raise ValueError("Columns can only grow if all rows have names for them, or none have.")
+    if now is not None and before is not None and not np.array_equal(now[: before.size], before):
+        raise ValueError(
+            f"New columns must come behind the old ones, {before.tolist()}; got {now.tolist()}."
+        )
+    return X, wider
+
+
+def known_classes(
+    classes: ArrayLike | None, before: np.ndarray | None, *, can_grow: bool = True
+) -> np.ndarray:
+    """The labels of a stream, from this call or from the state ``before``.
+
+    ``can_grow`` tells the message whether the learner accepts ``grow=True``.
+    """
+    if before is not None:
+        if classes is not None and not np.array_equal(before, np.unique(classes)):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} is not the same as on the last call to "
+                f"partial_fit, {before.tolist()}."
+            )
+        return before
+    if classes is None:
+        ways = "pass classes=[...] with all labels that can occur"
+        if can_grow:
+            ways += (
+                " to partial_fit or learn_one, or grow=True to each call to learn new labels as "
+                "they come"
+            )
+        raise ValueError(f"classes must be passed on the first call to partial_fit: {ways}.")
+    labels = np.unique(classes)
+    if labels.size < 2:
+        raise ValueError(f"classes must contain at least two labels, got {labels.tolist()}.")
+    return labels
+
+
+def more_classes(classes: ArrayLike | None, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:
+    """All labels: of the state, named in this call, or occurring in ``y``."""
+    try:
+        labels = np.unique(y)
+    except TypeError as error:
+        kinds = sorted({type(each).__name__ for each in y.tolist()})
+        raise ValueError(
+            f"y must contain labels of one kind, strings or numbers, got {' and '.join(kinds)}."
+        ) from error
+    for others in (classes, before):
+        if others is not None:
+            if (np.asarray(others).dtype.kind in "US") != (labels.dtype.kind in "US"):
+                raise ValueError(
+                    f"Labels must be all of one kind, got {labels.tolist()} and "
+                    f"{np.asarray(others).tolist()}."
+                )
+            labels = np.union1d(labels, others)
+    return labels if classes is not None else inputs.likely_classes(labels)

@@ -12,10 +12,9 @@ from sklearn.base import BaseEstimator
 from maxmargin._extras import is_on_device
 from maxmargin.models.model_formulas import Formula
 from maxmargin.training import inputs
-from maxmargin.training.options import Options
 from maxmargin.training.platt import Sigmoids
-from maxmargin.training.state import State
-from maxmargin.training.types import Features, Matrix
+from maxmargin.training.protocol import Options
+from maxmargin.training.state import Features, Matrix, State
 
 
 def outputs(options: Options, state: State, X: ArrayLike) -> np.ndarray:

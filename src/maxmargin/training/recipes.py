@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.training.state import RECIPE, State, grown
-from maxmargin.training.types import Features, Matrix, Tree
+from maxmargin.training.state import RECIPE, Features, Matrix, State, Tree, grown
 
 
 def recipe_of(state: State | None) -> Any:

@@ -14,8 +14,7 @@ from scipy import sparse
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
 from maxmargin.models.linear_model import read_only
 from maxmargin.streams.iterators import entries
-from maxmargin.training.state import State, grown
-from maxmargin.training.types import Columns, DictRow, Features, Matrix
+from maxmargin.training.state import Columns, DictRow, Features, Matrix, State, grown
 
 # Size of the caches of layouts.
 MOST_LAYOUTS = 1000

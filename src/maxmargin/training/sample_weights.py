@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from maxmargin.streams import Option, OptionError
 from maxmargin.streams.source import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from maxmargin.training.inputs import listed
-from maxmargin.training.options import ClassWeight
-from maxmargin.training.types import Matrix
+from maxmargin.training.protocol import ClassWeight
+from maxmargin.training.state import Matrix
 
 
 def check_weights(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:

@@ -20,10 +20,10 @@ from maxmargin._terminal import bar
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.training.inputs import as_targets, class_codes, likely_classes, listed, shown
-from maxmargin.training.learning import known_classes
-from maxmargin.training.options import Batch
+from maxmargin.training.online import known_classes
 from maxmargin.training.passes import certified
 from maxmargin.training.protocol import (
+    Batch,
     Trainer,
     is_learner,
     state_of,
@@ -31,8 +31,7 @@ from maxmargin.training.protocol import (
     with_state,
 )
 from maxmargin.training.recipes import restored, storable
-from maxmargin.training.state import RECIPE, State, grown
-from maxmargin.training.types import Advance, Matrix, Tree
+from maxmargin.training.state import RECIPE, Advance, Matrix, State, Tree, grown
 
 # How often checkpoints are written, unless ``every`` says so.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
