@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from maxmargin.streams import StreamError
-from maxmargin.streams.arrays import ArraySource, FileArray
+from maxmargin.streams.arrays import ArraySource
 
 
 def make_rows(rows=50, columns=7, seed=0):
@@ -35,8 +35,6 @@ def sources_of(X, y, folder, **options):
     yield ArraySource(folder / "F.npy", y=y, **options)
     np.savez(folder / "stored.npz", X=X, y=y)
     yield ArraySource(folder / "stored.npz", **options)
-    np.savez(folder / "fortran.npz", X=np.asfortranarray(X), y=y)
-    yield ArraySource(folder / "fortran.npz", **options)
     np.savez_compressed(folder / "packed.npz", X=X, y=y)
     yield ArraySource(folder / "packed.npz", **options)
     for kind in ("csr", "csc"):
@@ -81,19 +79,14 @@ def test_blocks_are_views():
         assert np.shares_memory(block.X.indices, matrix.indices)
 
 
-def test_what_is_not_compressed_is_read_block_by_block(tmp_path):
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_are_read_block_by_block(tmp_path, order):
     """No memory is mapped: that would end the process with a truncated file."""
-    X, y = make_rows()
-    sliced = set()
-    for source in sources_of(X, y, tmp_path, block_size=300):
-        values = getattr(source._X, "data", source._X)
-        if isinstance(values, FileArray):
-            sliced.add(source.name.split("/")[-1])
-            for block in source.blocks():
-                values = block.X.data if sparse.issparse(block.X) else block.X
-                assert not isinstance(values, np.memmap)
-                assert values.nbytes < X.nbytes
-    assert sliced == {"X.npy", "F.npy", "stored.npz", "fortran.npz", "csr-False.npz"}
+    X, _ = make_rows()
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    blocks = list(ArraySource(tmp_path / "X.npy", block_size=300).blocks())
+    assert len(blocks) > 3
+    assert not any(isinstance(block.X, np.memmap) for block in blocks)
 
 
 @pytest.mark.parametrize(
@@ -153,8 +146,8 @@ def test_damaged_matrices_are_refused(tmp_path):
     matrix = sparse.csr_matrix(X)
     matrix.indices[3] = 10**6
     sparse.save_npz(tmp_path / "columns.npz", matrix, compressed=False)
-    with pytest.raises(StreamError, match="outside of the matrix"):
-        list(ArraySource(tmp_path / "columns.npz").blocks())
+    with pytest.raises(StreamError, match="damaged"):
+        ArraySource(tmp_path / "columns.npz")
     matrix = sparse.csr_matrix(X)
     matrix.indptr[3] = 10**6
     sparse.save_npz(tmp_path / "rows.npz", matrix, compressed=False)
@@ -199,6 +192,6 @@ def test_lack_of_memory_is_not_damage(tmp_path, monkeypatch):
         raise MemoryError("no room")
 
     np.save(tmp_path / "X.npy", np.ones((2, 2)))
-    monkeypatch.setattr(np.lib.format, "read_magic", out_of_memory)
+    monkeypatch.setattr(np, "load", out_of_memory)
     with pytest.raises(MemoryError, match="no room"):
         ArraySource(tmp_path / "X.npy")

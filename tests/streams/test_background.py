@@ -6,7 +6,7 @@ import pytest
 
 from maxmargin import AMIRA, streams
 from maxmargin.streams import background
-from maxmargin.streams.background import ahead
+from maxmargin.streams.background import ahead, map_ahead
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +29,8 @@ def numbers(end, closed=None, error=None):
 def test_all_items_in_order():
     assert list(ahead(numbers(50))) == list(range(50))
     assert list(ahead(numbers(0))) == []
+    assert list(map_ahead(str, numbers(50))) == list(map(str, range(50)))
+    assert list(map_ahead(str, numbers(0))) == []
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), MemoryError()])
@@ -37,6 +39,10 @@ def test_errors_come_after_the_items_before_them(error):
     with pytest.raises(type(error)):
         found.extend(iter_into(found, ahead(numbers(3, error=error))))
     assert found == [0, 1, 2]
+    if isinstance(error, ValueError):
+        with pytest.raises(ValueError, match="no"):
+            found.extend(iter_into(found, map_ahead(int, numbers(3, error=error))))
+        assert found == [0, 1, 2, 0, 1, 2]
 
 
 def iter_into(found, items):
@@ -50,7 +56,10 @@ def test_a_user_that_leaves_closes_what_is_read():
     items = ahead(numbers(10**9, closed))
     assert next(items) == 0
     items.close()
-    assert closed == [True]
+    items = map_ahead(int, numbers(10**9, closed))
+    assert next(items) == 0
+    items.close()
+    assert closed == [True, True]
 
 
 def test_the_next_item_is_computed_while_the_last_is_used():

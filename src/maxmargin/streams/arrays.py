@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-import struct
-import zipfile
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -31,8 +29,6 @@ from maxmargin.streams.source import (
 ENTRY_SIZE = 12  # bytes of the value and the column of an entry
 IDENTITY_PIECES = 64  # of an array
 AT_ONCE = 2**16  # labels, and starts of rows
-# Size of the header of a member of a zip file, and where it has the lengths of two further parts.
-LOCAL_HEADER, LENGTHS_AT = 30, 26
 WEIGHTS = ("weight", "sample_weight")
 
 
@@ -42,12 +38,11 @@ class FileArray:
     A memory map would change with the file, and crash the process if the file is truncated.
     """
 
-    def __init__(
-        self, path: Path, offset: int, dtype: np.dtype, shape: tuple[int, ...], by_columns: bool
-    ) -> None:
-        self._path, self._offset, self._by_columns = path, offset, by_columns and len(shape) == 2
-        self.dtype, self.shape, self.ndim = dtype, shape, len(shape)
-        self.size, self.nbytes = math.prod(shape), math.prod(shape) * dtype.itemsize
+    def __init__(self, path: Path, mapped: np.memmap) -> None:
+        self._path, self._offset = path, mapped.offset
+        self._by_columns = mapped.ndim == 2 and mapped.flags.f_contiguous
+        self.dtype, self.shape, self.ndim = mapped.dtype, mapped.shape, mapped.ndim
+        self.size, self.nbytes = mapped.size, mapped.nbytes
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         begin, end, _ = rows.indices(self.shape[0])
@@ -69,21 +64,12 @@ class FileArray:
 Values = np.ndarray | FileArray
 
 
-class CsrArrays(NamedTuple):
-    """The arrays of a CSR matrix."""
-
-    data: Values
-    indices: Values
-    indptr: Values
-    shape: tuple[int, int]
-
-
 class ArraySource(Source):
     """Rows of an array or a CSR matrix; blocks are views of it, or read from its file.
 
-    A file is .npy, or .npz with "X" and perhaps "y" and "weight" (or "sample_weight"), or with a
-    sparse matrix of `scipy.sparse.save_npz`. What is not compressed is read block by block. ``y``
-    and ``weight`` may be paths of .npy files.
+    A file is .npy, which is read block by block, or .npz with "X" and perhaps "y" and "weight" (or
+    "sample_weight"), or with a sparse matrix of `scipy.sparse.save_npz`. ``y`` and ``weight`` may
+    be paths of .npy files.
     """
 
     format = "numpy"
@@ -103,39 +89,32 @@ class ArraySource(Source):
             _read_file(Path(each))[0] if isinstance(each, str | Path) else each
             for each in (y, weight)
         )
-        if sparse.issparse(X):
-            X = X.tocsr()
-            X = CsrArrays(X.data, X.indices, X.indptr, X.shape)
-        self._X: Values | CsrArrays = X if isinstance(X, CsrArrays) else _as_array(X)
+        self._X: Any = X.tocsr() if sparse.issparse(X) else _as_array(X)
         self._y: Values | None = None if y is None else _as_array(y)
         self._check()
         rows = self._X.shape[0]
         self._weight: Values | None = None
         if weight is not None:
             self._weight = check_weight_array(_as_array(weight), rows, self.name)
-        parts = self._X[:3] if isinstance(self._X, CsrArrays) else (self._X,)
+        is_sparse = sparse.issparse(X)
+        parts = (X.data, X.indices, X.indptr) if is_sparse else (self._X,)
         self.total = sum(part.nbytes for part in parts)
 
     def _check(self) -> None:
         X = self._X
-        values = X.data if isinstance(X, CsrArrays) else X
         if len(X.shape) != 2:
             raise StreamError(f"{self.name}: expected two dimensions, found {len(X.shape)}.")
-        if values.dtype.kind not in "fiub":
-            raise StreamError(f"{self.name}: expected numbers, found {values.dtype}.")
+        if X.dtype.kind not in "fiub":
+            raise StreamError(f"{self.name}: expected numbers, found {X.dtype}.")
         if self._y is not None and self._y.shape != X.shape[:1]:
             raise StreamError(
                 f"{self.name}: {X.shape[0]} rows, but labels of shape {self._y.shape}."
             )
-        if isinstance(X, CsrArrays):
-            last = 0
-            sound = X.indptr.shape == (X.shape[0] + 1,) and int(X.indptr[:1][0]) == 0
-            for begin in range(0, X.indptr.size, AT_ONCE):
-                starts = X.indptr[begin : begin + AT_ONCE]
-                sound = sound and int(starts[0]) >= last and not np.any(np.diff(starts) < 0)
-                last = int(starts[-1])
-            if not sound or last > min(X.data.size, X.indices.size):
-                raise StreamError(f"{self.name}: the rows of the sparse matrix are damaged.")
+        if sparse.issparse(X):  # compiled code does not check columns
+            try:
+                X.check_format(full_check=True)
+            except ValueError as error:
+                raise StreamError(f"{self.name}: the sparse matrix is damaged: {error}.") from None
 
     def survey(self) -> Survey:
         classes = None
@@ -162,7 +141,7 @@ class ArraySource(Source):
 
     def _end(self, begin: int) -> int:
         rows, width = self._X.shape
-        if not isinstance(self._X, CsrArrays):
+        if not sparse.issparse(self._X):
             row = max(1, width * self._X.dtype.itemsize)
             return min(rows, begin + max(1, self._block_size // row))
         most = self._block_size // ENTRY_SIZE
@@ -172,18 +151,15 @@ class ArraySource(Source):
         return min(rows, max(begin + 1, end))
 
     def _rows(self, begin: int, end: int) -> Any:
-        if not isinstance(self._X, CsrArrays):
+        if not sparse.issparse(self._X):
             return _floats(self._X[begin:end])
         starts = self._X.indptr[begin : end + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
-        values, columns = _floats(self._X.data[entries]), self._X.indices[entries]
-        shape = (end - begin, self._X.shape[1])
-        # Compiled code does not check columns.
-        if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
-            raise StreamError(f"{self.name}: there is a column outside of the matrix.")
-        block = sparse.csr_matrix(shape, dtype=values.dtype)
+        values = _floats(self._X.data[entries])
+        block = sparse.csr_matrix((end - begin, self._X.shape[1]), dtype=values.dtype)
         # The constructor would copy views of large arrays.
-        block.data, block.indices, block.indptr = values, columns, starts - starts[0]
+        block.data, block.indices = values, self._X.indices[entries]
+        block.indptr = starts - starts[0]
         return block
 
     def identity(self) -> str:
@@ -200,8 +176,7 @@ class ArraySource(Source):
             if self._weight is not None:
                 beside.update(b"weight" + self._weight[:].tobytes())
             return beside.hexdigest()
-        values = self._X.data if isinstance(self._X, CsrArrays) else self._X
-        hashed = hashlib.sha256(f"{self._X.shape} {values.dtype}".encode())
+        hashed = hashlib.sha256(f"{self._X.shape} {self._X.dtype}".encode())
         count, end = self._X.shape[0], 0
         for begin in np.linspace(0, max(count - 1, 0), IDENTITY_PIECES).astype(int).tolist():
             if begin >= end:
@@ -219,61 +194,30 @@ def _read_file(path: Path) -> tuple[Any, Any, Any]:
     try:
         with open(path, "rb") as file:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
-                file.seek(0)
-                return _array_in(file, path, 0), None, None
-        return _read_archive(path)
+                mapped = np.load(path, mmap_mode="r")
+                return (FileArray(path, mapped) if mapped.size else mapped), None, None
+            file.seek(0)
+            return _read_archive(file)
     except MemoryError:
         raise
     except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
         raise StreamError(f"{path}: {error}") from error
 
 
-def _read_archive(path: Path) -> tuple[Any, Any, Any]:
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-
-        def read(name: str) -> Any:
-            info = members[name]
-            with archive.open(info) as member:
-                if info.compress_type != zipfile.ZIP_STORED:
-                    return np.lib.format.read_array(member, allow_pickle=False)
-                return _array_in(member, path, _content_of(path, info))
-
-        weights = [name for name in WEIGHTS if name in members]
+def _read_archive(file: BinaryIO) -> tuple[Any, Any, Any]:
+    with np.load(file) as archive:
+        weights = [name for name in WEIGHTS if name in archive]
         if len(weights) > 1:
             raise ValueError(f"there are two arrays of weights, {' and '.join(weights)}")
-        if "X" in members:
-            X = read("X")
-        elif "format" not in members:
-            raise ValueError("there is neither an array X nor a sparse matrix in the file")
-        elif read("format").item() != b"csr":
-            X = sparse.load_npz(path).tocsr()
+        if "X" in archive:
+            X = archive["X"]
+        elif "format" in archive:
+            file.seek(0)
+            X = sparse.load_npz(file)
         else:
-            rows, columns = (int(length) for length in read("shape")[:])
-            X = CsrArrays(read("data"), read("indices"), read("indptr"), (rows, columns))
-        return X, read("y") if "y" in members else None, read(weights[0]) if weights else None
-
-
-def _content_of(path: Path, info: zipfile.ZipInfo) -> int:
-    """Where the content of a member begins."""
-    with open(path, "rb") as file:
-        file.seek(info.header_offset + LENGTHS_AT)
-        name, extra = struct.unpack("<HH", file.read(4))
-    return info.header_offset + LOCAL_HEADER + name + extra
-
-
-def _array_in(file: Any, path: Path, offset: int) -> Values:
-    """The array that begins here, ``offset`` bytes behind the beginning of the file at ``path``."""
-    format = np.lib.format
-    is_first = format.read_magic(file) == (1, 0)
-    read = format.read_array_header_1_0 if is_first else format.read_array_header_2_0
-    shape, by_columns, dtype = read(file)
-    if offset + file.tell() + math.prod(shape) * dtype.itemsize > path.stat().st_size:
-        raise ValueError("it is shorter than its header says")
-    if not dtype.hasobject and 0 not in shape and shape:
-        return FileArray(path, offset + file.tell(), dtype, shape, by_columns)
-    file.seek(0)
-    return format.read_array(file, allow_pickle=False)
+            raise ValueError("there is neither an array X nor a sparse matrix in the file")
+        y = archive.get("y")
+        return X, y, archive[weights[0]] if weights else None
 
 
 def _as_array(values: Any) -> Any:

@@ -6,14 +6,13 @@ import codecs
 import hashlib
 import math
 from collections.abc import Generator, Iterator
-from contextlib import closing
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from maxmargin.streams.background import ahead
+from maxmargin.streams.background import ahead, map_ahead
 from maxmargin.streams.files import Files, as_damage, text_of
 from maxmargin.streams.option_errors import Option
 from maxmargin.streams.source import (
@@ -160,12 +159,10 @@ class SvmlightSource(Source):
     def _checked(self, chunks: Generator[Chunk, None, None], shift: int) -> Iterator[Lines]:
         """Parsed chunks, without errors unless such lines are skipped."""
 
-        def parsed() -> Generator[Lines, None, None]:
-            with closing(chunks):
-                for chunk in chunks:
-                    yield self._parse(chunk, shift)
+        def parse(chunk: Chunk) -> Lines:
+            return self._parse(chunk, shift)
 
-        for lines in ahead(parsed()):
+        for lines in map_ahead(parse, ahead(chunks)):
             self._check(lines)
             yield lines
 
