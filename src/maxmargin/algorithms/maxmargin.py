@@ -76,7 +76,7 @@ class MaxMargin(Kernels, Predicting):
         Stop when the margin is certified to be at least ``1 - tol`` of the best possible one; with
         ``loss="hinge"``, when the optimum is at least ``1 - tol`` of the objective attained. If
         this fails, `converged_` is False and a warning reports what was attained. Bounds are
-        rounded up by 1e-9, so values below 2e-9 cannot be attained.
+        rounded up by 1e-9, so smaller values cannot be attained.
     fit_intercept : bool, default=True
         Learn an intercept. It is not part of the norm.
     max_iter : int, default=100
