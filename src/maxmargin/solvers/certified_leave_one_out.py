@@ -49,8 +49,7 @@ def deviations(
     ends = distances[order]
     finite = np.where(np.isfinite(ends), ends, 0.0)  # a row of zeros never changes its state
     mass, moment, held = (
-        np.concatenate([[0.0], np.cumsum(each[order])])
-        for each in (masses, masses, own)
+        np.concatenate([[0.0], np.cumsum(each[order])]) for each in (masses, masses, own)
     )
     moment[1:] = np.cumsum(masses[order] * finite)
     # Rows that can change their state at theta, row i itself apart.
@@ -65,7 +64,7 @@ def deviations(
         radius = gradient.copy()
         for _ in range(MOST_STEPS):
             within = np.searchsorted(ends, moves + radius / shrink, side="right")
-            share = (held[within] - np.where(distances <= moves + radius / shrink, own, 0.0))
+            share = held[within] - np.where(distances <= moves + radius / shrink, own, 0.0)
             share = share * (1.0 + ROUNDING * slack.size) / shrink**2
             wider = np.where(share < 1.0, gradient / (1.0 - share), np.inf)
             wider[gradient == 0.0] = 0.0
