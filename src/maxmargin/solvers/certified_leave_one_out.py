@@ -10,7 +10,7 @@ a gradient, which in the norm of the inverse Hessian without row i is at most
     G = sum of s_j d_j q_j,    q_j = sqrt(l_j / (1 - h)).
 
 Rows that are active everywhere within a radius r of theta leave a Hessian of at least ``1 - rho``
-times that without row i, where ``rho`` is the sum of ``s_j q_j^2`` over active rows with ``|slack_j|
+times that without row i. Here rho is the sum of ``s_j q_j^2`` over active rows j with ``|slack_j|
 <= c sqrt(l_j) + r q_j``. If ``r (1 - rho) >= G``, the minimum is within r of theta, and the margin
 of row i within ``r sqrt(l_i / (1 - h))`` of the formula. ``G = 0`` proves the formula for row i.
 """
