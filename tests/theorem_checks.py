@@ -6,7 +6,6 @@ and the pictures of the page on theorems draw them.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -21,7 +20,6 @@ from maxmargin import (
     AMIRA,
     AROW,
     FTRL,
-    NOCA,
     NORMA,
     PUMMA,
     ROMMA,
@@ -1156,125 +1154,4 @@ def random_budgets() -> TheoremCheck:
         {"expected_mistakes": each(lambda budget: _expected(stream, int(budget))[-1], budgets)},
         np.array(observed),
         scales=("log", "linear"),
-    )
-
-
-# -------------------------------------------------------------------------------------------- NOCA
-class Duel(NamedTuple):
-    """Two clouds on a line, and functions of the space in which a new component is a kernel.
-
-    Attributes
-    ----------
-    X, y : the rows, and -1 or 1
-    width : the standard deviation of a new component
-    """
-
-    X: Array
-    y: NDArray[np.int64]
-    width: float
-
-    def comparisons(self) -> Iterator[tuple[float, float, Array]]:
-        """Lengths, margins and losses up to each row of multiples of one function.
-
-        The function is the mean of all rows with their labels.
-        """
-        gaps = (self.X - self.X.T) / self.width
-        gram = np.exp(-0.5 * gaps**2) / (np.sqrt(2.0 * np.pi) * self.width)
-        weights = self.y / len(self.y)
-        outputs = self.y * (gram @ weights)
-        length = np.sqrt(weights @ gram @ weights)
-        for size, part in itertools.product(np.geomspace(1.0, 300.0, 20), (0.5, 0.8, 1.0)):
-            margin = part * size * outputs.mean()
-            losses = np.cumsum(np.maximum(0.0, margin - size * outputs))
-            yield float(size * length), float(margin), losses
-
-
-@lru_cache
-def _duel(rows: int) -> Duel:
-    random = np.random.default_rng(0)
-    y = np.tile(SIGNS, rows // 2)
-    return Duel(10.0 * y[:, np.newaxis] + random.normal(size=(rows, 1)), y, width=5.0)
-
-
-def _literal(duel: Duel, **settings: Any) -> NOCA:
-    """The learner that the theorems are about."""
-    return NOCA(
-        output="density",
-        weighting="equal",
-        width=duel.width,
-        max_components=len(duel.y),
-        **settings,
-    )
-
-
-@lru_cache
-def noca() -> TheoremCheck:
-    """Margin errors until the first row is none, against the margin at first."""
-    duel, tau, rhos = _duel(60), 0.9, np.linspace(0.05, 0.5, 7)
-    observed, most = [], []
-    for rho in rhos:
-        learner, errors = _literal(duel, rho=float(rho), tau=tau), 0
-        for x, label in zip(duel.X, duel.y, strict=True):
-            learner.partial_fit([x], [label], classes=SIGNS)
-            if learner.n_margin_errors_ == errors:
-                break
-            errors += 1
-        observed.append(errors)
-        bounds = (
-            NOCA.max_margin_errors(
-                norm,
-                margin,
-                float(losses[errors - 1]),
-                width=duel.width,
-                features=1,
-                rho=float(rho),
-                tau=tau,
-            )
-            for norm, margin, losses in duel.comparisons()
-        )
-        most.append(min(bounds))
-    return TheoremCheck(
-        "NOCA, until a row is quiet",
-        "ρ",
-        "margin errors",
-        rhos,
-        {"max_margin_errors": np.array(most)},
-        np.array(observed, float),
-        scales=("linear", "linear"),
-    )
-
-
-@lru_cache
-def noca_reestimated() -> TheoremCheck:
-    """All margin errors, while other rows move components."""
-    duel, settings = _duel(60), {"rho": 0.5, "tau": 0.9, "floor": 0.9}
-    learner = _literal(duel, **settings)
-    observed, most = [], []
-    comparisons = list(duel.comparisons())
-    for seen, (x, label) in enumerate(zip(duel.X, duel.y, strict=True), 1):
-        learner.partial_fit([x], [label], classes=SIGNS)
-        observed.append(learner.n_margin_errors_)
-        bounds = (
-            NOCA.max_margin_errors_reestimated(
-                norm,
-                margin,
-                float(losses[seen - 1]),
-                quiet=seen - learner.n_margin_errors_,
-                components=len(learner.components_),
-                width=duel.width,
-                features=1,
-                **settings,
-            )
-            for norm, margin, losses in comparisons
-        )
-        most.append(min(bounds))
-    seen = np.arange(1.0, len(duel.y) + 1)
-    return TheoremCheck(
-        "NOCA, with quiet rows",
-        "rows",
-        "margin errors",
-        seen,
-        {"max_margin_errors_reestimated": np.array(most)},
-        np.array(observed, float),
-        scales=("linear", "linear"),
     )

@@ -36,7 +36,6 @@ PICTURES: tuple[Picture, ...] = (
     theorems.probabilities,
     theorems.columns,
     theorems.bounded_memory,
-    theorems.mixtures,
     guarantees.moving_coverage,
     guarantees.evidence_of_drift,
     benchmarks.times_as_fast,

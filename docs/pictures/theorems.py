@@ -98,11 +98,6 @@ def bounded_memory() -> Figure:
     )
 
 
-def mixtures() -> Figure:
-    """Margin errors of NOCA."""
-    return _drawn(checks.noca(), checks.noca_reestimated())
-
-
 def _drawn(*panels: TheoremCheck) -> Figure:
     """Two panels a row, and on top what the colours mean."""
     rows = -(-len(panels) // 2)

@@ -71,28 +71,9 @@ def settings_of_all_kinds(most=(1, 2, 3, 5, 8, 100)):
             "epsilon": magnitudes(0.1, 10.0),
             "width": st.none() | magnitudes(0.1, 10.0),
             "floor": magnitudes(1e-3, 3.0),
-            "weighting": st.sampled_from(["count", "equal"]),
-            "output": st.sampled_from(["probability", "density"]),
-            "nearest": st.sampled_from(["class", "any"]),
-            "variance": st.sampled_from(["central", "raw"]),
             "max_components": st.sampled_from(most),
         }
-    ).map(_with_margins_of_densities)
-
-
-def _with_margins_of_densities(parameters):
-    """Margins of densities have no upper limit."""
-    if parameters["output"] == "density":
-        parameters["rho"] *= 10.0
-    return parameters
-
-
-def follow(stream, parameters) -> reference.MixtureTrace:
-    """What the reference does, with its own names for the parameters."""
-    renamed = dict(parameters)
-    renamed["weights"] = {"count": "count", "equal": "literal"}[renamed.pop("weighting")]
-    renamed["output"] = {"probability": "normalised", "density": "literal"}[renamed["output"]]
-    return reference.noca(*stream, **renamed, keep=True)
+    )
 
 
 def is_clear(trace, rho) -> bool:
@@ -132,7 +113,7 @@ def three(rows=60, features=3, seed=0):
 @settings(max_examples=60 if EVERYTHING else 25, deadline=None)
 @given(stream=streams(), parameters=settings_of_all_kinds())
 def test_follows_the_reference_row_by_row(form, stream, parameters):
-    trace = follow(stream, parameters)
+    trace = reference.noca(*stream, **parameters, keep=True)
     assume(is_clear(trace, parameters["rho"]))
     mistakes, errors = np.cumsum(trace.predictions != stream.y), np.cumsum(trace.errors)
     for i, learner in enumerate(play(NOCA(**parameters), stream, form)):
@@ -222,20 +203,18 @@ def test_of_equal_classes_the_positive_or_the_first_is_predicted(classes, first,
 
 def assert_compiled_is_plain(learner, X, y, classes) -> None:
     learner = clone(learner).partial_fit(X, y, classes=range(classes))
-    mixture = new_mixture(classes, X.shape[1], learner.max_components, learner.rho)
-    mixture = trainer_of(learner).reading(*mixture)
+    trainer = trainer_of(learner)
+    mixture = new_mixture(trainer.kind, classes, X.shape[1], learner.max_components, learner.rho)
     rows = as_rows(X, NO_TAIL)
     labels, order = y.astype(np.int32), np.arange(y.size)
-    mistakes = learn_mixture.plain(
-        rows, labels, order, trainer_of(learner).rule, mixture, np.empty((0, 0))
-    )
+    mistakes = learn_mixture.plain(rows, labels, order, trainer.rule, mixture, np.empty((0, 0)))
     assert mistakes == learner.n_mistakes_
     for name, mine in mixture._asdict().items():
         np.testing.assert_array_equal(
             mine, getattr(state_of(learner).model.mixture, name), err_msg=name
         )
     logs = np.full((y.size, classes), np.nan)
-    class_logs.plain(rows, learner.weighting == "count", mixture, logs)
+    class_logs.plain(rows, mixture, logs)
     np.testing.assert_array_equal(learner._class_logs(X), logs)
 
 
@@ -250,7 +229,7 @@ def test_compiled_is_plain_to_the_bit(form, stream, parameters):
 @settings(max_examples=40, deadline=None)
 @given(stream=streams(), parameters=settings_of_all_kinds(most=[30]))
 def test_components_are_what_their_rows_are(stream, parameters):
-    parameters |= {"floor": 1e-8, "nearest": "class", "variance": "central"}
+    parameters |= {"floor": 1e-8}
     width = parameters["width"] or parameters["epsilon"] / 2
     members: list[list[int]] = []
     for i, learner in enumerate(play(NOCA(**parameters), stream)):
@@ -266,42 +245,7 @@ def test_components_are_what_their_rows_are(stream, parameters):
             learner.variances_[k], (width**2 + squares) / len(rows), **TOLERANCE
         )
     expected = [len(rows) / len(stream.X) for rows in members]
-    if parameters["weighting"] == "equal":
-        expected = np.full(len(members), 1 / len(members))
     np.testing.assert_allclose(learner.weights_, expected)
-
-
-@settings(max_examples=40, deadline=None)
-@given(stream=streams(), parameters=settings_of_all_kinds(most=[30]))
-def test_variances_as_printed_are_mean_squares(stream, parameters):
-    """Whatever class the rows have, where the nearest component is that of any."""
-    parameters |= {"floor": 1e-8, "nearest": "any", "variance": "raw"}
-    trace = follow(stream, parameters)
-    assume(is_clear(trace, parameters["rho"]))
-    learner = NOCA(**parameters).partial_fit(stream.X, stream.y, classes=range(stream.classes))
-    width = parameters["width"] or parameters["epsilon"] / 2
-    for k, variances in enumerate(learner.variances_):
-        first, *others = np.flatnonzero(trace.assigned == k)
-        assert learner.components_[k] == stream.y[first]
-        squares = np.sum(stream.X[others] ** 2, axis=0)
-        np.testing.assert_allclose(variances, (width**2 + squares) / (1 + len(others)), **TOLERANCE)
-
-
-def test_a_row_can_join_the_nearest_component_of_any_class():
-    rows, labels = [[0.0], [4.0], [1.0]], ["a", "b", "b"]
-    means = {}
-    for nearest in ("class", "any"):
-        learner = NOCA(epsilon=9.0, rho=0.0, max_components=2, nearest=nearest)
-        learner.partial_fit(rows, labels, classes=["a", "b"])
-        assert learner.components_.tolist() == ["a", "b"]
-        means[nearest] = learner.means_[:, 0].tolist()
-    assert means == {"class": [0.0, 2.5], "any": [0.5, 4.0]}
-
-
-def test_another_reading_can_go_on_with_the_same_components():
-    learner = NOCA(epsilon=9.0, rho=0.0).partial_fit([[2.0], [6.0]], ["a", "b"], classes=["a", "b"])
-    learner.set_params(variance="raw").partial_fit([[2.0]], ["a"])
-    assert learner.variances_[:, 0] == pytest.approx([(4.5**2 + 4.0) / 2.0, 4.5**2])
 
 
 def test_variances_stop_at_the_floor():
@@ -318,10 +262,7 @@ def test_variances_stop_at_the_floor():
     seed=seeds,
 )
 def test_shift_and_scale_of_the_data_change_nothing(stream, parameters, scale, seed):
-    parameters |= {"variance": "central"}  # the raw one is about the origin
-    if parameters["output"] == "density":
-        scale = 1.0  # densities are per unit of volume
-    trace = follow(stream, parameters)
+    trace = reference.noca(*stream, **parameters, keep=True)
     assume(is_clear(trace, parameters["rho"]))
     shift = scale * np.random.default_rng(seed).normal(scale=10.0, size=stream.X.shape[1])
     moved = stream._replace(X=scale * stream.X + shift)
@@ -391,19 +332,18 @@ def test_outputs_belong_together(stream, parameters, far):
     np.testing.assert_array_equal(learner.predict(far * stream.X)[clear], predicted[clear])
 
 
-@pytest.mark.parametrize("output", ["probability", "density"])
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("scale", [1e-6, 1.0])
-def test_many_dimensions(output, epsilon, scale):
+def test_many_dimensions(epsilon, scale):
     """Densities far from any number; warnings are errors here."""
     random = np.random.default_rng(0)
     X, y = scale * random.normal(size=(80, 784)), random.integers(3, size=80)
     X[:, :3] += 10 * scale * np.eye(3)[y]
     stream = Stream(X, y, 3)
-    parameters = NOCA(epsilon=epsilon, output=output, max_components=30).get_params()
+    parameters = NOCA(epsilon=epsilon, max_components=30).get_params()
     for name in ("max_iter", "shuffle", "random_state", "verbose"):
         del parameters[name]
-    trace = follow(stream, parameters)
+    trace = reference.noca(*stream, **parameters, keep=True)
     learner = NOCA(**parameters).partial_fit(X, y, classes=range(3))
     np.testing.assert_array_equal(learner.components_, trace.components.labels)
     assert learner.n_margin_errors_ == trace.errors.sum()
@@ -423,20 +363,6 @@ def test_where_no_density_is_a_number_nothing_is_known():
     assert learner.predict_proba([[1e200]]).tolist() == [[0.5, 0.5]]
     learner = NOCA(random_state=0).fit([[0.0], [3.0], [6.0]], ["a", "b", "c"])
     np.testing.assert_allclose(learner.predict_proba([[1e200]]), 1 / 3)
-
-
-def test_infinite_densities_can_be_compared():
-    """They have more than 700 digits; once the wrong one is the larger."""
-    X = np.zeros((4, 300))
-    X[:, 0] = [0.0, 0.01, 0.0001, 0.0099]
-    learner = NOCA(output="density", rho=0.0, epsilon=2e-3, floor=1.0)
-    learner.partial_fit(X[:2], [0, 1], classes=[0, 1])
-    before = learner.n_margin_errors_
-    learner.partial_fit(X[2:3], [0])
-    assert learner.n_margin_errors_ == before
-    learner.partial_fit(X[3:4], [0])
-    assert learner.n_margin_errors_ == before + 1
-    assert_compiled_is_plain(learner, X, np.array([0, 1, 0, 0]), 2)
 
 
 def test_threads_can_predict_at_the_same_time():
@@ -484,13 +410,12 @@ def test_memory_does_not_grow(form):
 def test_parameters_can_change_on_a_stream():
     """The margin of the start does not matter any more, the others do from now on."""
     X, y, classes = three()
-    new = {"tau": 0.5, "epsilon": 0.4, "width": 0.3, "floor": 0.9, "weighting": "equal"}
+    new = {"tau": 0.5, "epsilon": 0.4, "width": 0.3, "floor": 0.9}
     learner = NOCA().partial_fit(X[:30], y[:30], classes=range(classes))
     rho, errors = learner.rho_, learner.n_margin_errors_
     learner.set_params(**new, rho=0.4).partial_fit(X[30:], y[30:])
     assert learner.rho_ == pytest.approx(rho * 0.5 ** (learner.n_margin_errors_ - errors))
     assert learner.variances_.min() >= (0.9 * 0.3) ** 2 - 1e-15
-    assert len(set(learner.weights_)) == 1
     assert learner.get_params() == NOCA(**new, rho=0.4).get_params()
 
 
@@ -503,21 +428,16 @@ def fitted():
     return NOCA(max_components=8, random_state=0).fit(GOOD.X, GOOD.y)
 
 
-def test_only_margins_of_probabilities_are_at_most_a_half():
-    learner = NOCA(rho=4.0, tau=0.5, output="density", weighting="equal", epsilon=1.0)
-    learner.partial_fit([[0.0], [0.0], [0.0]], [1, 1, 1], classes=[0, 1])
-    # Widths are 1/2, so that the first component has a density of 0.8 there, and two have 1.6.
-    assert (learner.n_margin_errors_, learner.rho_) == (2, 1.0)
-    with pytest.raises(ValueError, match=r"in the range \[0\.0, 0\.5\] for output='probability'"):
-        learner.set_params(output="probability").partial_fit([[0.0]], [1])
+def test_margins_of_probabilities_are_at_most_a_half():
+    with pytest.raises(ValueError, match=r"'rho' parameter of NOCA must be .* \[0\.0, 0\.5\]"):
+        NOCA(rho=0.6).partial_fit([[0.0]], [1], classes=[0, 1])
 
 
 @pytest.mark.parametrize("size", [1e-49, 1e49])
 @pytest.mark.parametrize("length", [1e-50, 1e50])
-@pytest.mark.parametrize("output", ["probability", "density"])
-def test_extremes_that_are_allowed(size, length, output):
+def test_extremes_that_are_allowed(size, length):
     X = size * GOOD.X / np.linalg.norm(GOOD.X, axis=1, keepdims=True)
-    learner = NOCA(epsilon=length, width=length, floor=length, output=output, random_state=0)
+    learner = NOCA(epsilon=length, width=length, floor=length, random_state=0)
     learner.fit(X, GOOD.y)
     assert np.isfinite(learner.predict_proba(X)).all()
     assert np.isfinite(learner.variances_).all()
@@ -533,154 +453,6 @@ def test_number_of_components_is_fixed_on_a_stream(fitted, most):
     assert_same(fitted, before)
     fitted.fit(GOOD.X, GOOD.y)  # which starts anew
     fitted.partial_fit(GOOD.X, GOOD.y)
-
-
-# ------------------------------------------------------------------------------------ the theorems
-def density(gaps, variances):
-    """Of a Gaussian with these variances at some gaps from its mean."""
-    return np.exp(-0.5 * np.sum(gaps**2 / variances, axis=-1)) / np.sqrt(
-        np.prod(2 * np.pi * variances * np.ones(gaps.shape[-1]))
-    )
-
-
-class Duel(NamedTuple):
-    """A stream of two classes, the width of components and functions to compare with."""
-
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    width: float
-    seed: int
-
-    def kernel(self, some, others):
-        return density(some[:, None] - others, self.width**2)
-
-    def comparisons(self):
-        """The norm of g, a margin, and its losses at that margin."""
-        random = np.random.default_rng(self.seed)
-        for some in (slice(0, 1), slice(0, 4), slice(None)):
-            points, weights = self.X[some], self.y[some] * random.uniform(0.5, 1, len(self.y[some]))
-            outputs = self.y * (self.kernel(self.X, points) @ weights)
-            norm = np.sqrt(weights @ self.kernel(points, points) @ weights)
-            for size in (0.3, 1.0, 3.0, 10.0):
-                for margin in np.quantile(np.abs(size * outputs), [0.0, 0.2, 0.5, 1.0]):
-                    losses = np.maximum(0.0, margin - size * outputs)
-                    yield size * norm, margin, losses
-
-
-def _duel(rows, features, spread, width, seed) -> Duel:
-    random = np.random.default_rng(seed)
-    centres = 3 * width * random.normal(size=(2, features))
-    y = random.choice([-1.0, 1.0], size=rows)
-    y[:2] = 1.0, -1.0
-    X = centres[(y > 0).astype(int)] + spread * width * random.normal(size=(rows, features))
-    return Duel(X, y, width, seed)
-
-
-duels = st.builds(
-    _duel,
-    rows=st.integers(2, 50),
-    features=st.integers(1, 3),
-    spread=st.sampled_from([0.05, 0.5, 2.0]),
-    width=magnitudes(0.3, 3.0),
-    seed=seeds,
-)
-rhos, taus = st.floats(0.0, 5.0), st.floats(0.1, 0.95)
-
-
-@settings(deadline=None, max_examples=100)
-@given(duel=duels, rho=rhos, tau=taus)
-def test_theorem_2(duel, rho, tau):
-    """Where only margin errors change something."""
-    errors = reference.noca_without_estimates(duel.kernel(duel.X, duel.X), duel.y, rho=rho, tau=tau)
-    for norm, margin, losses in duel.comparisons():
-        limit = NOCA.max_margin_errors(
-            norm,
-            margin,
-            losses[errors].sum(),
-            width=duel.width,
-            features=duel.X.shape[1],
-            rho=rho,
-            tau=tau,
-        )
-        assert errors.sum() <= limit * (1 + 1e-9)
-
-
-def test_theorem_2_says_something():
-    """Two clouds, 2 000 rows: the bound is about the clouds, not about the number of rows."""
-    random = np.random.default_rng(0)
-    y = np.tile([1.0, -1.0], 1000)
-    duel = Duel(2 * y[:, None] + 0.05 * random.normal(size=(2000, 1)), y, 0.5, 0)
-    errors = reference.noca_without_estimates(
-        duel.kernel(duel.X, duel.X), y, rho=0.1, tau=0.5
-    ).sum()
-    limit = min(
-        NOCA.max_margin_errors(norm, margin, losses.sum(), width=0.5, features=1, tau=0.5)
-        for norm, margin, losses in duel.comparisons()
-    )
-    assert 2 <= errors <= limit < 6
-
-
-@settings(deadline=None, max_examples=100)
-@given(
-    duel=duels,
-    rho=rhos,
-    tau=taus,
-    near=magnitudes(0.1, 10.0),
-    floor=st.sampled_from([0.75, 0.9, 1.0, 1.5]),
-)
-def test_theorem_3(duel, rho, tau, near, floor):
-    """The learner itself, with densities as they are."""
-    rows, features = duel.X.shape
-    parameters = {"width": duel.width, "floor": floor, "rho": rho, "tau": tau}
-    learner = NOCA(
-        epsilon=near * duel.width,
-        weighting="equal",
-        output="density",
-        max_components=rows,
-        shuffle=False,
-        **parameters,
-    ).fit(duel.X, duel.y)
-    errors, components = learner.n_margin_errors_, len(learner.components_)
-    known = {"quiet": rows - errors, "components": components, "features": features}
-    for norm, margin, losses in duel.comparisons():
-        limit = NOCA.max_margin_errors_reestimated(
-            norm, margin, losses.sum(), **known, **parameters
-        )
-        assert errors <= limit * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("part", [0.6, 0.8, 1.0, 3.0])
-def test_lengths_of_components(part):
-    """What Theorem 3 rests on: |N(., V)|^2 = N(0; 2 V - width^2), in the space of Theorem 2.
-
-    The norm is the largest sqrt(h' K^-1 h) over values h at finitely many points.
-    """
-    width = 0.7
-    points = width * np.linspace(-8.0, 8.0, 25)[:, None]
-    values = density(points, part * width**2)
-    K = density(points[:, None] - points, width**2)
-    length2 = values @ np.linalg.solve(K, values)
-    expected = 1.0 / np.sqrt(2 * np.pi * (2 * part - 1) * width**2)
-    assert 0.97 * expected <= length2 <= expected * (1 + 1e-9)
-
-
-def test_theorems_by_hand():
-    peak = 1 / (2 * np.pi)
-    known = {"width": 1.0, "features": 2, "rho": 0.1, "tau": 0.5}
-    limit = NOCA.max_margin_errors(2.0, 0.5, 3.0, **known)
-    assert limit == pytest.approx((4 + 6 + 0.4) / (1 - peak))
-    assert NOCA.max_margin_errors(2.0, 0.5 * peak, **known) == np.inf
-    none = NOCA.max_margin_errors_reestimated(
-        2.0, 0.5, 3.0, quiet=0, components=4, floor=0.8, **known
-    )
-    assert none == limit
-    known |= {"quiet": 3, "components": 4}
-    # floor^2 = 3/4: W^2 = peak / (2 floor^2 - 1) = 2 peak
-    longer = NOCA.max_margin_errors_reestimated(2.0, 0.5, 3.0, floor=0.75**0.5, **known)
-    W = np.sqrt(2 * peak)
-    more = 6 * (np.sqrt(2) * 2.0 * W + 4 * W**2 + W**2) / (1 - peak)
-    assert longer == pytest.approx(limit + more)
-    assert NOCA.max_margin_errors_reestimated(2.0, 0.5, floor=0.7, **known) == np.inf
 
 
 def test_a_column_that_has_no_number_is_named():

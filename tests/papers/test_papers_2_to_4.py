@@ -8,7 +8,8 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch
 
-from maxmargin.datasets import load_vehicle, source, vehicle
+from maxmargin_papers.data import data_files, vehicle
+from maxmargin_papers.data.vehicle import load_vehicle
 from maxmargin_papers.experiments import (
     directional_margin,
     noca_figure2,
@@ -43,7 +44,7 @@ def _no_folder_and_no_net(monkeypatch):
         raise OSError("there is no net")
 
     monkeypatch.delenv("MAXMARGIN_DATA", raising=False)
-    monkeypatch.setattr(source, "fetch_openml", fail)
+    monkeypatch.setattr(data_files, "fetch_openml", fail)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def test_both_readings_of_noca_are_shown(outcomes):
     shown = {line.row for line in outcomes["noca-table2"].lines if line.runs}
     assert set(other_learners.READINGS) <= shown
     learner = noca_table3.SETTING.learner("NOCApm, both as printed")
-    assert (learner.variance, learner.nearest) == ("raw", "any")
+    assert learner.reading == "variances and nearest"
 
 
 def test_the_figures_are_drawn(outcomes):
@@ -305,7 +306,7 @@ def test_vehicle_from_openml(monkeypatch, sparse):
         asked.append((name, options["version"]))
         return bunch
 
-    monkeypatch.setattr(source, "fetch_openml", fetch)
+    monkeypatch.setattr(data_files, "fetch_openml", fetch)
     X, y = load_vehicle()
     np.testing.assert_array_equal(X, data[:3])
     assert y.tolist() == [1, 2, 3]

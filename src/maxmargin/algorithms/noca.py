@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
@@ -52,54 +52,6 @@ class NOCARule(NamedTuple):
     epsilon: float
     width: float
     least: float
-    by_size: bool
-    normalised: bool
-
-
-class OfAnyClass(Mixture):
-    """Components of which the nearest is asked for, whatever its class."""
-
-    __slots__ = ()
-
-    def nearest(self, own):  # type: ignore[no-untyped-def]
-        best = -1
-        for k in range(self.state[0].components):
-            if best < 0 or self.distances[k] < self.distances[best]:
-                best = k
-        return best
-
-
-class MeanSquares(Mixture):
-    """Components whose variances follow the squares of rows, not those of gaps to the mean."""
-
-    __slots__ = ()
-
-    def join_in(self, k, least):  # type: ignore[no-untyped-def]
-        size = self.sizes[k]
-        for j in range(self.row.size):
-            x = self.row[j]
-            self.means[k, j] = (size * self.means[k, j] + x) / (size + 1.0)
-            variance = (size * self.variances[k, j] + x * x) / (size + 1.0)
-            self.variances[k, j] = max(least, variance)
-        self.sizes[k] = size + 1
-        self.state[0].rows += 1
-        self.set_level(k)
-
-
-class MeanSquaresOfAnyClass(MeanSquares):
-    """Both."""
-
-    __slots__ = ()
-    nearest = OfAnyClass.nearest
-
-
-# By `nearest` and `variance`.
-READINGS: dict[tuple[str, str], type[Mixture]] = {
-    ("class", "central"): Mixture,
-    ("any", "central"): OfAnyClass,
-    ("class", "raw"): MeanSquares,
-    ("any", "raw"): MeanSquaresOfAnyClass,
-}
 
 
 class MixtureModel:
@@ -113,8 +65,8 @@ class MixtureModel:
 
     outputs_are_odds = True  # those of its trace
 
-    def __init__(self, classes: int, width: int, components: int, rho: float) -> None:
-        self.mixture = new_mixture(classes, width, components, rho)
+    def __init__(self, mixture: Mixture) -> None:
+        self.mixture = mixture
         self.errors = 0
 
     def learn(
@@ -123,16 +75,12 @@ class MixtureModel:
         codes: np.ndarray,
         order: np.ndarray,
         rule: NOCARule,
-        reading: type[Mixture],
         advance: Any,
         logs: np.ndarray = NO_LOGS,
     ) -> None:
-        """Present the rows ``order``; the components move as ``reading`` has it.
-
-        The log-densities of classes before each row are written to ``logs``, unless it is empty.
-        """
-        rows, mixture = as_rows(X, NO_TAIL), reading(*self.mixture)
-        step = max(1, VALUES_PER_CALL // (X.shape[1] * self.mixture.owners.size))
+        """Present the rows ``order``; `logs` as in `learn_mixture`."""
+        rows, mixture = as_rows(X, NO_TAIL), self.mixture
+        step = max(1, VALUES_PER_CALL // (X.shape[1] * mixture.owners.size))
         for start in range(0, order.size, step):
             part = order[start : start + step]
             seen = logs[start : start + step]
@@ -191,8 +139,7 @@ class NOCA(Streamable):
     Parameters
     ----------
     rho : float, default=0.1
-        Margin at first: half the difference of two probabilities, between 0 and 1/2; or with
-        ``output="density"`` the difference of two densities, not negative.
+        Margin at first: half the difference of two probabilities, between 0 and 1/2.
     tau : float, default=0.9
         Factor by which each margin error lowers it, between 0 and 1.
     rho_min : float, default=0.0
@@ -205,17 +152,6 @@ class NOCA(Streamable):
         Standard deviation of a new component; half of `epsilon` by default.
     floor : float, default=0.7
         Standard deviations never fall below this part of `width`.
-    weighting : {"count", "equal"}, default="count"
-        Weight of a component: its number of rows, or one for all (as printed in the paper).
-    output : {"probability", "density"}, default="probability"
-        What margins are made of: probabilities, or the densities themselves (as printed in the
-        paper), which depend on the scale of the data.
-    nearest : {"class", "any"}, default="class"
-        Where the nearest component is sought: in the class of the row, or among all (as printed in
-        the paper). A component keeps its label, whatever joins it.
-    variance : {"central", "raw"}, default="central"
-        What a component's variances are the means of: squared gaps to its mean, or squares of the
-        features themselves (as printed in the paper), which depend on where the origin is.
     max_components : int, default=100
         Components kept at most.
     max_iter : int, default=1
@@ -249,12 +185,14 @@ class NOCA(Streamable):
     Notes
     -----
     Guarantee: at most ``ln(r / rho) / ln(tau)`` margin errors that leave `rho_` at r or above; with
-    `rho_min` r, no others found components. What the paper proves, `max_margin_errors`, holds for
-    densities as they are (``output="density"``, ``weighting="equal"``) that are small everywhere.
-    The last hypothesis swings more from order to order than the mistakes made on the way.
+    `rho_min` r, no others found components. The last hypothesis swings more from order to order
+    than the mistakes made on the way.
 
-    Where the paper and the defaults differ (`weighting`, `output`, `nearest`, `variance`), the
-    other value is the paper's.
+    The paper prints the difference of densities for f, without a weight for their rows, mean
+    squares for variances, and lets a row join the nearest component of any class. Its theorems are
+    about that f (`docs/theory.md`). Here f is a difference of probabilities, variances are about
+    the mean, and a component has rows of its own class, so that neither the scale of the data nor
+    their origin matters.
 
     References
     ----------
@@ -277,16 +215,13 @@ class NOCA(Streamable):
     epsilon: float = 1.0
     width: float | None = None
     floor: float = 0.7
-    weighting: str = "count"
-    output: str = "probability"
-    nearest: str = "class"
-    variance: str = "central"
     max_components: int = 100
     max_iter: int = 1
     shuffle: bool = True
     random_state: Any = None
     verbose: int = 0
 
+    _components: ClassVar[type[Mixture]] = Mixture
     facts: ClassVar[Facts] = Facts(
         guarantee="few margin errors before ρ is small",
         updates="-",
@@ -297,16 +232,12 @@ class NOCA(Streamable):
         certificate=False,
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rho": [Interval(Real, 0, None, closed="left")],
+        "rho": [Interval(Real, 0, 0.5, closed="both")],
         "tau": [Interval(Real, 0, 1, closed="neither")],
         "rho_min": [Interval(Real, 0, 0.5, closed="both")],
         "epsilon": [MAGNITUDES],
         "width": [MAGNITUDES, None],
         "floor": [MAGNITUDES],
-        "weighting": [StrOptions({"count", "equal"})],
-        "output": [StrOptions({"probability", "density"})],
-        "nearest": [StrOptions({"class", "any"})],
-        "variance": [StrOptions({"central", "raw"})],
         "max_components": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
@@ -362,14 +293,6 @@ class NOCA(Streamable):
         self._state = self.__trainer__().learn(self.__state__(), batch).state
         return self
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        if self.output == "probability" and self.rho > 0.5:
-            raise ValueError(
-                "The 'rho' parameter of NOCA must be a float in the range [0.0, 0.5] for "
-                f"output='probability'. Got {self.rho} instead."
-            )
-
     def _new_trainer(self) -> MixtureTrainer:
         return MixtureTrainer(
             Options(
@@ -380,7 +303,7 @@ class NOCA(Streamable):
                 verbose=self.verbose,
             ),
             self._rule(),
-            READINGS.get((self.nearest, self.variance), Mixture),  # parameters are checked to learn
+            self._components,
             most=int(self.max_components),
             rho=float(self.rho),
         )
@@ -393,8 +316,6 @@ class NOCA(Streamable):
             epsilon=float(self.epsilon),
             width=width,
             least=(self.floor * width) ** 2,
-            by_size=self.weighting == "count",
-            normalised=self.output == "probability",
         )
 
     # --------------------------------------------------------------------------------- predicting
@@ -457,75 +378,6 @@ class NOCA(Streamable):
             return 0.0
         return (math.log(rho_min) - math.log(rho)) / math.log(tau) if tau > 0.0 else 1.0
 
-    @staticmethod
-    @bound()
-    def max_margin_errors(
-        norm: float,
-        margin: float,
-        losses: float = 0.0,
-        *,
-        width: float,
-        features: int,
-        rho: float = 0.1,
-        tau: float = 0.9,
-    ) -> float:
-        """Theorem 2, (13): bound on margin errors, as long as nothing else changes a component.
-
-        ``(B**2 + 2 L + 2 rho / (1 - tau)) / (2 rho' - X**2)``, where ``X**2 = (2 pi
-        width**2)**(-features / 2)`` is the density of a new component at its mean; infinite unless
-        ``2 rho'`` is above it.
-
-        Parameters
-        ----------
-        norm, margin : float
-            The length B of any function g of the space whose kernel is the density of a new
-            component, ``K(x, x') = N(x; x', width**2)``, and any margin rho'.
-        losses : float
-            The sum L of its hinge losses ``max(0, rho' - y g(x))``.
-        width, features, rho, tau
-            The learner's, which has ``output="density"``, ``weighting="equal"``, and room for all
-            components.
-
-        Examples
-        --------
-        >>> from maxmargin import NOCA
-        >>> round(NOCA.max_margin_errors(norm=2.0, margin=0.8, width=1.0, features=2), 2)
-        4.16
-        """
-        return _errors(_peak(width, features), rho, tau, margin, norm**2 + 2.0 * losses)
-
-    @staticmethod
-    @bound()
-    def max_margin_errors_reestimated(
-        norm: float,
-        margin: float,
-        losses: float = 0.0,
-        *,
-        quiet: int,
-        components: int,
-        width: float,
-        features: int,
-        floor: float,
-        rho: float = 0.1,
-        tau: float = 0.9,
-    ) -> float:
-        """Theorem 3, corrected: bound on margin errors when other rows change components.
-
-        `max_margin_errors` with ``2 Q (sqrt(2) B W + K W**2 + W**2)`` added to the numerator, after
-        ``quiet`` Q rows without a margin error and with at most ``components`` K. No component is
-        longer than W, ``W**2 = (2 pi width**2 (2 floor**2 - 1))**(-features / 2)``, so ``floor``
-        must be above ``sqrt(1/2)``. Each quiet row costs more than one margin error: the bound says
-        little unless they are few. Proof, and what is wrong with the printed one, in
-        ``docs/theory.md``.
-        """
-        kept = 2.0 * min(floor, 1.0) ** 2 - 1.0
-        if kept <= 0.0:
-            return math.inf
-        longest = _peak(width * math.sqrt(kept), features)
-        moved = norm * math.sqrt(2.0 * longest) + (components + 1) * longest
-        known = norm**2 + 2.0 * losses + 2.0 * quiet * moved
-        return _errors(_peak(width, features), rho, tau, margin, known)
-
     # ----------------------------------------------------------------------------- what was learned
     def _mixture(self) -> Mixture:
         return mixture_of(self._fitted()).mixture
@@ -547,9 +399,8 @@ class NOCA(Streamable):
 
     @property
     def weights_(self) -> np.ndarray:
-        sizes = self._mixture().sizes[self._used()].astype(float)
-        weights = sizes if self.weighting == "count" else np.ones_like(sizes)
-        return weights / weights.sum()
+        sizes = self._mixture().sizes[self._used()]
+        return sizes / sizes.sum()
 
     @property
     def rho_(self) -> float:
@@ -562,7 +413,9 @@ class NOCA(Streamable):
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
         leaves = found.pop("model")
         components, width = leaves["mixture.means"].shape
-        model = model_tree.filled(MixtureModel(classes.size, width, components, 0.0), leaves)
+        model = model_tree.filled(
+            MixtureModel(new_mixture(Mixture, classes.size, width, components, 0.0)), leaves
+        )
         model_tree.check_ranges(model, classes.size)
         if leaves or model.used() > components:
             raise model_tree.Misfit("the parts of mixture do not fit together")
@@ -581,7 +434,7 @@ class MixtureTrainer:
     ----------
     options : Options
     rule : NOCARule
-    reading : how components move
+    kind : of components
     most : components at most
     rho : the margin at first
     """
@@ -589,9 +442,9 @@ class MixtureTrainer:
     can_grow = False
 
     def __init__(
-        self, options: Options, rule: NOCARule, reading: type[Mixture], *, most: int, rho: float
+        self, options: Options, rule: NOCARule, kind: type[Mixture], *, most: int, rho: float
     ) -> None:
-        self.options, self.rule, self.reading = options, rule, reading
+        self.options, self.rule, self.kind = options, rule, kind
         self.most, self.rho = most, rho
 
     @property
@@ -619,7 +472,7 @@ class MixtureTrainer:
             for _ in range(options.max_iter):
                 if options.shuffle:
                     random.shuffle(order)
-                model.learn(rows, codes, order, self.rule, self.reading, advance)
+                model.learn(rows, codes, order, self.rule, advance)
         return Fitted(state._replace(n_iter=options.max_iter))
 
     def learn(
@@ -645,7 +498,7 @@ class MixtureTrainer:
             )
         model = mixture_of(state) if alone else copy.deepcopy(mixture_of(state))
         logs = np.empty((order.size if batch.traced else 0, known.size))
-        model.learn(X, codes, order, self.rule, self.reading, quiet, logs)
+        model.learn(X, codes, order, self.rule, quiet, logs)
         learned = state._replace(model=cast(Model, model))
         odds = log_odds_of(class_shares(logs))
         trace = NO_TRACE._replace(history=np.pad(odds, ((0, 0), (0, 1))))  # there are no updates
@@ -656,7 +509,7 @@ class MixtureTrainer:
         checked = check_new_X(self.options, X, state.features)
         logs = np.empty((checked.shape[0], state.classes.size))
         mixture = own_buffers(mixture_of(state).mixture)
-        class_logs(as_rows(checked, NO_TAIL), self.rule.by_size, mixture, logs)
+        class_logs(as_rows(checked, NO_TAIL), mixture, logs)
         return logs
 
     def check_can_stream(self) -> None:
@@ -664,7 +517,8 @@ class MixtureTrainer:
 
     def _begun(self, classes: np.ndarray, features: Features) -> State:
         """A state without components."""
-        model = MixtureModel(classes.size, features.count, self.most, self.rho)
+        mixture = new_mixture(self.kind, classes.size, features.count, self.most, self.rho)
+        model = MixtureModel(mixture)
         return State(cast(Model, model), classes, features, margins=np.empty(0))
 
 
@@ -694,13 +548,3 @@ def presented(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:
             f"{times[odd[0]]} (row {odd[0]})."
         )
     return np.repeat(np.arange(rows, dtype=np.int64), times.astype(np.int64))
-
-
-def _peak(width: float, features: int) -> float:
-    """The density of a component at its mean."""
-    return (2.0 * math.pi * width**2) ** (-0.5 * features)
-
-
-def _errors(peak: float, rho: float, tau: float, margin: float, known: float) -> float:
-    rest = 2.0 * margin - peak
-    return (known + 2.0 * rho / (1.0 - tau)) / rest if rest > 0.0 else math.inf

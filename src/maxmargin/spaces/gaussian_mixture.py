@@ -10,9 +10,6 @@ import numpy as np
 from maxmargin.core.array_fields import Array, Buffer, blank
 from maxmargin.core.numba_backend import Compiled, bridge
 
-# Densities beyond the exponential of this are infinite.
-LARGEST_LOG = 700.0
-
 COUNTS = np.dtype(
     [("components", "i8"), ("rows", "i8"), ("errors", "i8"), ("rho", "f8")], align=True
 )
@@ -45,7 +42,7 @@ class Mixture(NamedTuple):
             j, x = rows.entry(i, k)
             self.row[j] += x
 
-    def weigh(self, by_size):
+    def weigh(self):
         """Log-densities of the row for each component and each class, and squared distances."""
         used = self.state[0].components
         total = math.log(max(self.state[0].rows, 1))
@@ -57,8 +54,7 @@ class Mixture(NamedTuple):
                 square += gap * gap / self.variances[k, j]
             self.distances[k] = distance
             self.logs[k] = self.levels[k] - 0.5 * square
-            if by_size:
-                self.logs[k] += math.log(self.sizes[k]) - total
+            self.logs[k] += math.log(self.sizes[k]) - total
         for c in range(self.outputs.size):
             top = -math.inf
             for k in range(used):
@@ -72,8 +68,8 @@ class Mixture(NamedTuple):
                 top += math.log(below)
             self.outputs[c] = top
 
-    def lead(self, own, normalised):
-        """The margin of class ``own`` over the others, by probability or by density."""
+    def lead(self, own):
+        """The margin of class ``own`` over the others: half a difference of probabilities."""
         rival = -math.inf
         for c in range(self.outputs.size):
             if c != own:
@@ -81,12 +77,6 @@ class Mixture(NamedTuple):
         top = max(self.outputs[own], rival)
         if top == -math.inf:
             return 0.0
-        if not normalised:
-            gap = self.outputs[own] - rival
-            if gap == 0.0:
-                return 0.0
-            size = math.exp(min(LARGEST_LOG, top + math.log(-math.expm1(-abs(gap)))))
-            return size if gap > 0.0 else -size
         total = 0.0
         for c in range(self.outputs.size):
             total += math.exp(self.outputs[c] - top)
@@ -165,9 +155,9 @@ bridge("read", "weigh", "lead", "winner", "nearest")
 bridge("free_place", "establish", "join_in", "set_level", inline=False)
 
 
-def new_mixture(classes: int, width: int, most: int, rho: float) -> Mixture:
+def new_mixture(kind: type[Mixture], classes: int, width: int, most: int, rho: float) -> Mixture:
     """A mixture without components, with memory for ``most`` of them."""
-    mixture = blank(Mixture, {"components": most, "features": width, "classes": classes})
+    mixture = blank(kind, {"components": most, "features": width, "classes": classes})
     mixture.state.rho = rho
     return mixture
 
@@ -182,12 +172,12 @@ def learn_mixture(rows, labels, order, rule, mixture, logs):  # type: ignore[no-
     for n in range(order.size):
         own = labels[order[n]]
         mixture.read(rows, order[n])
-        mixture.weigh(rule.by_size)
+        mixture.weigh()
         mistakes += mixture.winner() != own
         if n < logs.shape[0]:
             for c in range(logs.shape[1]):
                 logs[n, c] = mixture.outputs[c]
-        error = mixture.lead(own, rule.normalised) < state[0].rho
+        error = mixture.lead(own) < state[0].rho
         if error:
             state[0].errors += 1
             state[0].rho *= rule.tau
@@ -202,10 +192,10 @@ def learn_mixture(rows, labels, order, rule, mixture, logs):  # type: ignore[no-
 
 
 @Compiled
-def class_logs(rows, by_size, mixture, logs):  # type: ignore[no-untyped-def]
+def class_logs(rows, mixture, logs):  # type: ignore[no-untyped-def]
     """Put the log-density of each row and each class into ``logs``."""
     for i in range(rows.size()):
         mixture.read(rows, i)
-        mixture.weigh(by_size)
+        mixture.weigh()
         for c in range(mixture.outputs.size):
             logs[i, c] = mixture.outputs[c]

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 
 from maxmargin import NOCA, Forgetron, Projectron
+from maxmargin_papers.experiments.printed_noca import PrintedNOCA
 from maxmargin_papers.reproduction.experiment import (
     BY_CHANCE,
     Answer,
@@ -81,9 +82,8 @@ class Setting(NamedTuple):
 
     def learner(self, name: str) -> Any:
         if name.startswith("NOCApm"):
-            return NOCA(
-                epsilon=self.epsilon, max_components=self.components, **READINGS.get(name, {})
-            )
+            kind = partial(PrintedNOCA, reading=READINGS[name]) if name in READINGS else NOCA
+            return kind(epsilon=self.epsilon, max_components=self.components)
         gamma = self.sigma**-2
         if name == "Forgetron":
             return Forgetron(budget=self.budget, kernel="rbf", gamma=gamma)
@@ -91,10 +91,10 @@ class Setting(NamedTuple):
 
 
 LEARNERS = ("NOCApm", "Forgetron", "Projectron++")
-READINGS: dict[str, dict[str, Any]] = {
-    "NOCApm, variances as printed": {"variance": "raw"},
-    "NOCApm, nearest of any class": {"nearest": "any"},
-    "NOCApm, both as printed": {"variance": "raw", "nearest": "any"},
+READINGS = {
+    "NOCApm, variances as printed": "variances",
+    "NOCApm, nearest of any class": "nearest",
+    "NOCApm, both as printed": "variances and nearest",
 }
 """What else the paper can be read as."""
 
