@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from problems import overlapping, three_classes
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import LogisticRegression
@@ -16,13 +17,18 @@ from maxmargin import (
     AMIRA,
     NOCA,
     PUMMA,
-    BisectionPerceptron,
     MaxMargin,
     Perceptron,
     streams,
 )
 from maxmargin.datasets import make_separable
-from maxmargin.evaluate import MarginDisplay, ProgressiveDisplay, WeightsDisplay, progressive
+from maxmargin.evaluate import (
+    MarginDisplay,
+    PathDisplay,
+    ProgressiveDisplay,
+    WeightsDisplay,
+    progressive,
+)
 from maxmargin.streams import Recipe
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -135,10 +141,11 @@ def test_rows_that_cannot_be_separated():
 @pytest.mark.parametrize(
     ("clf", "error", "message"),
     [
-        (NOCA(), TypeError, "needs a learner with a certificate, not NOCA"),
-        (LogisticRegression(), TypeError, "not LogisticRegression"),
+        (NOCA(), TypeError, "needs a learner with partial_fit and a certificate, .* got NOCA"),
+        (MaxMargin(), TypeError, "such as PUMMA; got MaxMargin"),
+        (LogisticRegression(), TypeError, "got LogisticRegression"),
         (Perceptron(kernel="rbf"), ValueError, "needs kernel='linear', got 'rbf'"),
-        (Perceptron(soft_margin=1.0), ValueError, "soft_margin must be 0. For a soft margin pass"),
+        (Perceptron(soft_margin=1.0), ValueError, "needs soft_margin=0.0, got 1.0"),
         (AMIRA(), ValueError, "needs multiclass='ovr' for several classes, got 'k-best'"),
     ],
     ids=lambda value: type(value).__name__,
@@ -149,59 +156,9 @@ def test_fits_that_have_no_picture(clf, error, message):
         MarginDisplay.from_estimator(clf, X, y)
 
 
-@pytest.mark.parametrize(
-    "clf", [MaxMargin(soft_margin=0.0), BisectionPerceptron(shuffle=False)], ids=str
-)
-def test_margins_of_rows_where_there_is_no_run_to_follow(separable, clf):
+def test_a_pipeline_shows_the_space_of_its_last_step(separable):
     X, y = separable
-    display = MarginDisplay.from_estimator(clf, X, y)
-    fitted = clf.fit(X, y)
-    (moment,), certificate = display.moments, fitted.certificate_
-    assert (moment.margin, moment.bound) == (certificate.margin, certificate.bound)
-    distances = fitted.decision_function(X) / np.linalg.norm(fitted.coef_)
-    expected = np.sort(np.where(y == fitted.classes_[1], distances, -distances))
-    np.testing.assert_allclose(display.rows, expected)
-    assert display.rows[0] == pytest.approx(certificate.margin)
-    bound, margin = display.lines_
-    assert set(margin.get_ydata()) == {moment.margin}
-    assert set(bound.get_ydata()) == {moment.bound}
-    (drawn,) = display.ax_.patches
-    np.testing.assert_array_equal(drawn.get_data().values, display.rows)
-
-
-def test_rows_below_a_soft_margin_are_those_that_need_slack():
-    X, y = overlapping(n=200, d=3)
-    display = MarginDisplay.from_estimator(MaxMargin(soft_margin=1.0), X, y)
-    clf = MaxMargin(soft_margin=1.0).fit(X, y)
-    (moment,) = display.moments
-    assert (moment.margin, moment.bound) == (clf.certificate_.margin, clf.certificate_.bound)
-    needs_slack = np.where(y == clf.classes_[1], 1, -1) * clf.decision_function(X) < 1.0
-    assert 0 < needs_slack.sum() < 200
-    assert (display.rows < moment.margin).sum() == needs_slack.sum()
-    assert display.ax_.get_ylim()[0] < display.rows[0] < 0.0
-
-
-def test_the_weakest_problem_of_several_classes_without_a_run():
-    X, y = three_classes(n=60, d=3)
-    display = MarginDisplay.from_estimator(MaxMargin(), X, y)
-    certificate = MaxMargin().fit(X, y).certificate_
-    assert display.moments[0].margin == certificate.margin
-    assert display.rows.size == 60
-
-
-def test_beside_a_run_there_are_two_level_lines(separable):
-    X, y = separable
-    run = MarginDisplay.from_estimator(PUMMA(delta=0.1), X, y)
-    display = MarginDisplay.from_estimator(MaxMargin(soft_margin=0.0), X, y, ax=run.ax_)
-    assert not display.ax_.patches
-    assert display.ax_.get_xlabel() == "updates"
-    assert display.lines_[0] in run.ax_.lines
-
-
-@pytest.mark.parametrize("clf", [PUMMA(delta=0.1), MaxMargin()], ids=str)
-def test_a_pipeline_shows_the_space_of_its_last_step(separable, clf):
-    X, y = separable
-    scaler = StandardScaler()
+    scaler, clf = StandardScaler(), PUMMA(delta=0.1)
     pipeline = make_pipeline(scaler, clf)
     display = MarginDisplay.from_estimator(pipeline, 100.0 * X, y)
     assert not hasattr(scaler, "mean_")  # copies were fitted
@@ -328,3 +285,31 @@ def test_weights_that_have_no_picture():
     with pytest.raises(ValueError, match="There are 10 classes: choose one of them by class_"):
         many.plot()
     assert bars(many.plot(class_=3).ax_) == [("d", 1.0)]
+
+
+# ----------------------------------------------------------------------------------------- of paths
+def test_error_and_loss_are_drawn():
+    X, y = load_iris(return_X_y=True)
+    display = PathDisplay.from_estimator(make_pipeline(StandardScaler(), MaxMargin()), X, y)
+    path = MaxMargin().path(StandardScaler().fit_transform(X), y)
+    error, loss = display.lines_
+    np.testing.assert_array_equal(error.get_xdata(), path.lambdas)
+    np.testing.assert_allclose(error.get_ydata(), 100.0 * path.loo_error)
+    np.testing.assert_array_equal(loss.get_ydata(), path.loo_loss)
+    assert f"soft_margin={path.soft_margin:.3g}" in display.ax_[0].get_title()
+    assert display.figure_ is display.ax_[1].figure
+
+
+def test_one_pair_of_axes_has_the_error():
+    clf = MaxMargin(soft_margin="auto").fit(*load_iris(return_X_y=True))
+    _, axes = pyplot.subplots()
+    display = PathDisplay.from_path(clf.path_, ax=axes)
+    assert display.ax_ is axes
+    assert len(display.lines_) == 1
+    with pytest.raises(ValueError, match="axes or a pair of them, got 3"):
+        display.plot(pyplot.subplots(3)[1])
+
+
+def test_other_learners_have_no_path():
+    with pytest.raises(TypeError, match="PathDisplay needs MaxMargin, got Perceptron"):
+        PathDisplay.from_estimator(Perceptron(), *load_iris(return_X_y=True))

@@ -31,7 +31,6 @@ from maxmargin import (
     streams,
 )
 from maxmargin.core.array_fields import declared
-from maxmargin.datasets import make_drifting
 from maxmargin.evaluate import progressive, progressive_run
 from maxmargin.kernels.products import Products
 from maxmargin.models import budget_model, budget_policies
@@ -517,28 +516,6 @@ def test_recent_accuracy_is_that_of_a_window(window, step):
     report = progressive(Perceptron(), X, y, step=step)
     naive = [1.0 - report.wrong[max(0, t - window) : t].mean() for t in report.trials]
     np.testing.assert_allclose(report.recent_accuracy(window), naive, atol=1e-12)
-
-
-def test_plot_needs_no_display(tmp_path):
-    backends = pytest.importorskip("matplotlib.backends.backend_agg")
-    X, y = make_drifting(1200, random_state=0)
-    first, second = progressive([Perceptron(), AMIRA()], X, y, step=100)
-    axes = first.plot(window=300)
-    above, below = axes
-    (mistakes,), (accuracy,) = above.get_lines(), below.get_lines()
-    np.testing.assert_array_equal(mistakes.get_xdata(), first.trials)
-    np.testing.assert_array_equal(mistakes.get_ydata(), first.mistakes)
-    np.testing.assert_array_equal(accuracy.get_xdata(), first.trials)
-    np.testing.assert_array_equal(accuracy.get_ydata(), 100.0 * first.recent_accuracy(300))
-    assert f"Perceptron: {first.wrong.sum():,} mistakes" in above.get_legend_handles_labels()[1]
-    assert "300" in below.get_ylabel()
-    # A second report on the same axes.
-    assert second.plot(axes, window=300) is axes
-    assert [line.get_label().split(":")[0] for line in above.get_lines()] == ["Perceptron", "AMIRA"]
-    figure = above.figure
-    backends.FigureCanvasAgg(figure)
-    figure.savefig(tmp_path / "progress.png")
-    assert (tmp_path / "progress.png").stat().st_size > 5000
 
 
 # ---------------------------------------------------------------------------------------- bad input

@@ -87,7 +87,7 @@ def test_metrics_of_classes(clf, classes, window):
     X, y = rows_of(classes)
     predicted, _, _ = said_by(clf(), X, y)
     metrics = {name: name for name in OF_CLASSES}
-    metrics["kappa"], metrics["twice"] = cohen_kappa_score, right_twice
+    metrics["kappa"], metrics["twice"] = make_scorer(cohen_kappa_score), make_scorer(right_twice)
     metrics["scorer"] = make_scorer(f1_score, average="macro")
     found = progressive(clf(), X, y, step=STEP, metrics=metrics, window=window)
     assert found.trials.tolist() == LOOKS
@@ -105,12 +105,10 @@ def test_metrics_of_classes(clf, classes, window):
 def test_metrics_of_scores(clf):
     X, y = rows_of(2)
     _, scores, _ = said_by(clf(), X, y)
-    found = progressive(
-        clf(), X, y, step=STEP, metrics=["roc_auc", average_precision_score], window=70
-    )
+    found = progressive(clf(), X, y, step=STEP, metrics=["roc_auc", "average_precision"], window=70)
     for name, function in {
         "roc_auc": roc_auc_score,
-        "average_precision_score": average_precision_score,
+        "average_precision": average_precision_score,
     }.items():
         so_far, recent = expected(function, y, scores.ravel(), 70)
         np.testing.assert_allclose(found.metrics[name], so_far)
@@ -128,13 +126,10 @@ def test_metrics_of_probabilities(clf, classes):
     X, y = rows_of(classes)
     labels = np.unique(y)
     _, _, probabilities = said_by(clf(), X, y)
-    found = progressive(clf(), X, y, step=STEP, metrics=["log_loss", "neg_log_loss"])
+    found = progressive(clf(), X, y, step=STEP, metrics="neg_log_loss")
     so_far, recent = expected(partial(log_loss, labels=labels), y, probabilities, STEP)
-    np.testing.assert_allclose(found.metrics["log_loss"], so_far)
-    np.testing.assert_allclose(found.recent_metrics["log_loss"], recent)
-    np.testing.assert_array_equal(found.metrics["neg_log_loss"], -found.metrics["log_loss"])
-    same = progressive(clf(), X, y, step=STEP, metrics=log_loss)
-    np.testing.assert_array_equal(same.metrics["log_loss"], found.metrics["log_loss"])
+    np.testing.assert_allclose(found.metrics["neg_log_loss"], -np.array(so_far))
+    np.testing.assert_allclose(found.recent_metrics["neg_log_loss"], -np.array(recent))
 
 
 def test_several_learners_and_late_labels():
@@ -178,81 +173,18 @@ def test_dicts_have_classes_only():
         progressive(Perceptron(), rows, metrics="roc_auc", **options)
 
 
-# -------------------------------------------------------------------------------------- as in river
-class Wrong:
-    """Like a metric of river."""
-
-    requires_labels = True
-
-    def __init__(self):
-        self.count = 0
-
-    def update(self, y_true, y_pred):
-        assert type(y_true) is type(y_pred) is int
-        self.count += y_true != y_pred
-
-    def get(self):
-        return self.count
-
-
-class ChanceOfTruth(Wrong):
-    requires_labels = False
-
-    def update(self, y_true, y_pred):
-        self.count += y_pred.get(y_true, 0.0)
-
-
-def test_metrics_that_are_updated():
-    X, y = rows_of(3)
-    metric = Wrong()
-    found = progressive([Perceptron(), ALMA()], X, y, step=STEP, metrics=[metric], window=70)
-    for one in found:
-        np.testing.assert_array_equal(one.metrics["Wrong"], one.mistakes)
-        total = np.concatenate([[0], np.cumsum(one.wrong)])
-        recent = [total[stop] - total[max(0, stop - 70)] for stop in LOOKS]
-        np.testing.assert_array_equal(one.recent_metrics["Wrong"], recent)
-    assert metric.count == 0  # copies were updated
-
-
-def test_metrics_that_are_updated_with_probabilities():
-    X, y = rows_of(3)
-    _, _, probabilities = said_by(NOCA(), X, y)
-    found = progressive(NOCA(), X, y, step=STEP, metrics=ChanceOfTruth())
-    total = np.cumsum(probabilities[np.arange(ROWS), y])
-    np.testing.assert_allclose(found.metrics["ChanceOfTruth"], total[np.array(LOOKS) - 1])
-
-
-def test_metrics_of_river():
-    metrics = pytest.importorskip("river.metrics")
-    X, y = rows_of(3)
-    found = progressive(Perceptron(), X, y, step=STEP, metrics=[metrics.MacroF1(), "f1_macro"])
-    np.testing.assert_allclose(found.metrics["MacroF1"], found.metrics["f1_macro"])
-    probabilities = progressive(
-        NOCA(), X, y, step=STEP, metrics=[metrics.CrossEntropy(), "log_loss"]
-    )
-    # A chance of 0 counts as 1e-15 in river, and as 2e-16 in scikit-learn.
-    each = -np.log(np.finfo(float).eps) + np.log(1e-15)
-    rows = STEP * np.arange(1, probabilities.metrics["log_loss"].size + 1)
-    rows[-1] = min(rows[-1], y.size)
-    impossible = (
-        (probabilities.metrics["log_loss"] - probabilities.metrics["CrossEntropy"]) * rows / each
-    )
-    np.testing.assert_allclose(impossible, np.round(impossible), atol=1e-4)
-    assert 0 <= impossible[0] <= impossible[-1] <= 10
-
-
 # ---------------------------------------------------------------------------------------- bad input
 @pytest.mark.parametrize(
     ("metrics", "message"),
     [
-        ("balanced_acuracy", "unknown metric 'balanced_acuracy'; did you mean balanced_accuracy"),
-        ([3], "expected a name, a function or a river metric, got 3"),
-        ([f1_score, f1_score], "there are two called f1_score; pass a dict with their names"),
-        ("log_loss", "log_loss for Perceptron: it needs scores or probabilities"),
-        (ChanceOfTruth(), "ChanceOfTruth for Perceptron: it needs probabilities"),
+        ("balanced_acuracy", "'balanced_acuracy' is not a valid scoring value"),
+        ([make_scorer(f1_score)], "or a dict that gives a name to each scorer"),
+        ({"f": f1_score}, "metric function rather than a scorer.*use `make_scorer`"),
+        ({"f": 3}, "expected the name of a scorer or a scorer, got 3"),
+        ("neg_log_loss", "neg_log_loss for Perceptron: it needs scores or probabilities"),
         ("f1", "f1 for Perceptron: Target is multiclass"),
-        (confusion_matrix, "confusion_matrix for Perceptron: it must give one number"),
-        (lambda y: 0.0, "must take y_true and y_pred, or estimator, X and y"),
+        ({"table": make_scorer(confusion_matrix)}, "table for Perceptron: it must give one number"),
+        ({"f": lambda y: 0.0}, "f for Perceptron: it is no scorer of estimator, X and y"),
     ],
 )
 def test_metrics_that_cannot_be(metrics, message):

@@ -239,7 +239,7 @@ def test_strangeness_without_scores():
 
     rows = StreamRows(np.zeros((2, 1)), np.array([0, 1]), None)
     assert nonconformity(Majority(), rows).tolist() == [0.0, 1.0]
-    assert nonconformity(Majority(), StreamRows({"x": 1.0}, 1, None)).tolist() == [1.0]
+    assert nonconformity(Majority(), StreamRows([{"x": 1.0}], [1], None)).tolist() == [1.0]
 
 
 def test_what_is_refused():

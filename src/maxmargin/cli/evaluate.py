@@ -261,8 +261,11 @@ def show_classes(report: dict[str, Any]) -> None:
 
 
 def draw(results: list[Any], path: Path, window: int) -> None:
-    axes = None
-    for result in results:
-        axes = result.plot(axes, window=window)
-    assert axes is not None
-    axes[0].figure.savefig(path)
+    from matplotlib.figure import Figure
+
+    from maxmargin.evaluate import ProgressiveDisplay
+
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    axes = figure.subplots(2, 1, sharex=True)
+    ProgressiveDisplay.from_results(results, window=window, ax=axes)
+    figure.savefig(path)

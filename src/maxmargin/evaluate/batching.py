@@ -14,14 +14,14 @@ from maxmargin.training.sample_weights import check_weights
 
 
 class StreamRows(NamedTuple):
-    """A block of rows with labels and weights, or a single dict with its label and weight."""
+    """Rows of a matrix or a list of dicts, with labels and weights."""
 
     X: Any
     y: Any
     weight: np.ndarray | None
 
     def size(self) -> int:
-        return 1 if isinstance(self.X, dict) else len(self.y)
+        return len(self.y)
 
     def part(self, which: slice) -> StreamRows:
         X = rows_of(self.X.iloc if hasattr(self.X, "iloc") else self.X, which)
@@ -45,14 +45,16 @@ def rows_of(X: Any, which: slice) -> Any:
     return part
 
 
-def joined(some: StreamRows, others: StreamRows) -> StreamRows:
+def joined_rows(some: StreamRows, others: StreamRows) -> StreamRows:
+    weight = None
+    if some.weight is not None or others.weight is not None:
+        weight = np.concatenate([some.weights(), others.weights()])
+    if isinstance(some.X, list):
+        return StreamRows(some.X + others.X, some.y + others.y, weight)
     if sparse.issparse(some.X) or sparse.issparse(others.X):
         X = sparse.vstack([some.X, others.X], "csr")
     else:
         X = np.concatenate([some.X, others.X])
-    weight = None
-    if some.weight is not None or others.weight is not None:
-        weight = np.concatenate([some.weights(), others.weights()])
     return StreamRows(X, np.concatenate([some.y, others.y]), weight)
 
 
@@ -94,7 +96,7 @@ def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[Strea
         X, labels, weight = (*block, None)[:3]
         if isinstance(X, dict):
             seen += 1
-            yield StreamRows(X, labels, None if weight is None else check_weights(weight, 1))
+            yield StreamRows([X], [labels], None if weight is None else check_weights(weight, 1))
             continue
         if not hasattr(X, "shape") and not isinstance(X, (list, tuple)):
             raise ValueError(f"progressive needs a matrix of rows, got {type(X).__name__}.")

@@ -19,7 +19,7 @@ from maxmargin.algorithms.conformalclassifier import ConformalClassifier
 from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.certificates.directed_rounding import text_down, text_up
 from maxmargin.evaluate.certification import last_step, last_step_of_copy
-from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, end_of, replay
+from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, replay
 from maxmargin.evaluate.progressive_run import STEP, Progress, StreamLearner, progressive
 from maxmargin.solvers.regularization_path import RegularizationPath
 from maxmargin.training import inputs
@@ -142,13 +142,21 @@ class ProgressiveDisplay(Display):
             Rows that the accuracy is about.
         """
         pair = _axes(ax, 2, (8, 6))
+        recent = pair[-1]
         for result, name in zip(self.results, self.names, strict=True):
+            accuracy = 100.0 * result.recent_accuracy(window)
+            (line,) = recent.plot(result.trials, accuracy, label=name)
+            for row in result.drifts:
+                recent.axvline(row, color=line.get_color(), linestyle=":", linewidth=1)
             if pair.size == 2:
-                result.plot(pair, window=window, label=name)
-            else:
-                result.plot_recent(pair[0], window=window, label=name)
-        if pair.size == 1:
-            pair[0].legend(frameon=False)
+                label = f"{name}: {int(result.wrong.sum()):,} mistakes"
+                pair[0].plot(result.trials, result.mistakes, label=label)
+        recent.set(xlabel="rows", ylabel=f"right among the last {window:,}, %")
+        if pair.size == 2:
+            pair[0].set_ylabel("mistakes so far")
+        pair[0].legend(loc="upper left" if pair.size == 2 else "best", frameon=False)
+        for axes in pair:
+            axes.grid(alpha=0.3)
         self.ax_, self.figure_ = (pair if pair.size == 2 else pair[0]), pair[0].figure
         return self
 
@@ -157,9 +165,7 @@ class MarginDisplay(Display):
     """Margin reached, and what no hyperplane can exceed, against the updates of a fit.
 
     Make it with `from_estimator`. Between the two lines is what is not known yet: where they meet,
-    the largest margin is found and proved. Of a learner that learns from all rows at once, such as
-    `MaxMargin`, the two lines are level, and the margins of all rows are drawn beside them, from
-    the smallest to the largest.
+    the largest margin is found and proved.
 
     Parameters
     ----------
@@ -167,8 +173,6 @@ class MarginDisplay(Display):
         ``updates``, ``margin`` and ``bound`` in the course of the fit.
     name : str
         Of the learner.
-    rows : array of shape (n_samples,), default=None
-        The margin of each row in the end, of a learner without updates to follow.
 
     Attributes
     ----------
@@ -188,9 +192,8 @@ class MarginDisplay(Display):
     True
     """
 
-    def __init__(self, moments: Sequence[Moment], *, name: str, rows: Any = None) -> None:
+    def __init__(self, moments: Sequence[Moment], *, name: str) -> None:
         self.moments, self.name = list(moments), name
-        self.rows = None if rows is None else np.sort(np.asarray(rows, dtype=float))
 
     @classmethod
     def from_estimator(
@@ -205,8 +208,8 @@ class MarginDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            A linear learner of this library with certificates, without a soft margin unless it is
-            `MaxMargin`. Or a pipeline that ends with one: its first steps are fitted to ``X``, and
+            A linear learner of this library with `partial_fit` and certificates, without a soft
+            margin. Or a pipeline that ends with one: its first steps are fitted to ``X``, and
             margins are those in the space that the last step sees. Of more than two classes,
             one-vs-rest, the weakest is drawn.
         X : array or CSR matrix of shape (n_samples, n_features)
@@ -218,18 +221,15 @@ class MarginDisplay(Display):
         """
         estimator, X = last_step_of_copy(estimator, X, y)
         kind = type(estimator).__name__
-        if not hasattr(type(estimator), "certificate_"):
-            raise TypeError(f"MarginDisplay needs a learner with a certificate, not {kind}.")
-        if getattr(estimator, "kernel", "linear") != "linear":
-            raise ValueError(f"MarginDisplay needs kernel='linear', got {estimator.kernel!r}.")
-        slow = clone(estimator)
-        if hasattr(slow, "shuffle"):  # it takes one row at a time
-            if getattr(slow, "soft_margin", 0.0) != 0.0:
-                raise ValueError(
-                    f"MarginDisplay shows {kind} without slack: soft_margin must be 0. For a soft "
-                    "margin pass MaxMargin, with the same soft_margin."
-                )
-            slow.set_params(shuffle=False)
+        if not (hasattr(type(estimator), "certificate_") and hasattr(estimator, "partial_fit")):
+            raise TypeError(
+                "MarginDisplay needs a learner with partial_fit and a certificate, such as PUMMA; "
+                f"got {kind}."
+            )
+        for parameter, needed in (("kernel", "linear"), ("soft_margin", 0.0)):
+            if (given := getattr(estimator, parameter, needed)) != needed:
+                raise ValueError(f"MarginDisplay needs {parameter}={needed!r}, got {given!r}.")
+        slow = clone(estimator).set_params(shuffle=False)
         X, _ = inputs.check_X(trainer_of(slow).options, X)
         y = inputs.check_y(y, X.shape[0])
         if np.unique(y).size > 2 and getattr(slow, "multiclass", "ovr") != "ovr":
@@ -240,9 +240,6 @@ class MarginDisplay(Display):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the picture says it
             slow.fit(X, y)
-        if not hasattr(slow, "partial_fit"):
-            moment, rows = end_of(slow, X, y)
-            return cls([moment], name=name or kind, rows=rows).plot(ax)
         return cls(list(replay(slow, X, y)), name=name or kind).plot(ax)
 
     def plot(self, ax: Any = None) -> MarginDisplay:
@@ -265,20 +262,8 @@ class MarginDisplay(Display):
             "label": f"{self.name}: at most {text_up(last.bound, 3)}",
             "ls": "--",
         }
-        if self.rows is None:
-            self.lines_ = draw_run(ax, self.moments, FAR * best, reached, proved)
-            ax.set_xlabel("updates")
-        else:
-            reached["label"] = f"{self.name}: margin, {text_down(last.margin, 3)}"
-            self.lines_ = [
-                ax.axhline(min(last.bound, FAR * best), **proved),
-                ax.axhline(last.margin, **reached),
-            ]
-            if alone:
-                places = np.arange(self.rows.size + 1) + 0.5
-                ax.stairs(self.rows, places, baseline=None, color="0.5", label="rows")
-                ax.set_xlabel("rows, from the smallest margin to the largest")
-                bottom = max(1.15 * min(self.rows[0], 0.0), -HEADROOM * best)
+        self.lines_ = draw_run(ax, self.moments, FAR * best, reached, proved)
+        ax.set_xlabel("updates")
         ax.set_xscale("log")
         ends = [line.get_ydata()[-1] for line in ax.lines]
         top = max(min(top, HEADROOM * best), 1.15 * max(ends))

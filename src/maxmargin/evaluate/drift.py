@@ -14,9 +14,7 @@ from maxmargin.evaluate.batching import StreamRows
 from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.evaluate.nonconformity import fixed_copy, nonconformity
 
-ALARM, RESET, RESTART, BOOST = ACTIONS = "alarm", "reset", "restart", "boost"
-
-
+ALARM, RESET = ACTIONS = "alarm", "reset"
 # Rows that a fixed copy scores at once, first and later: those behind an alarm are scored in vain.
 ROWS_SCORED, MOST_SCORED = 2**10, 2**15
 
@@ -41,13 +39,9 @@ class Drift:
     ----------
     detector : drift detector
         One of river, or anything with ``update(x)`` and ``drift_detected``. Learners get copies.
-    action : {"alarm", "reset", "restart", "boost"} or callable, default="reset"
-        "alarm": the drift is only reported. "reset": the learner forgets all. "restart": it does,
-        and learns from the last ``rows`` rows again. "boost": it goes on, and the next ``rows``
-        rows count ``factor`` times, as if its rate were so much higher. A function is called with
-        the learner, and changes it as it likes.
-    rows : int, default=500
-    factor : float, default=10.0
+    action : {"alarm", "reset"} or callable, default="reset"
+        "alarm": the drift is only reported. "reset": the learner forgets all. A function is called
+        with the learner, and changes it as it likes.
 
     Examples
     --------
@@ -60,14 +54,13 @@ class Drift:
     ...         self.length = self.length % 3 + 1 if wrong else 0
     ...         self.drift_detected = self.length == 3
     >>> X, y = [[1.0], [-1.0]] * 100, [1, 0] * 50 + [0, 1] * 50
-    >>> progressive(NORMA(rate=0.01), X, y, on_drift=Drift(Streak(), "restart", rows=3)).drifts
+    >>> faster = Drift(Streak(), lambda clf: clf.set_params(rate=1.0))
+    >>> progressive(NORMA(rate=0.01), X, y, on_drift=faster).drifts
     array([103])
     """
 
     detector: Any
     action: str | Callable[[Any], Any] = RESET
-    rows: int = 500
-    factor: float = 10.0
 
     def __post_init__(self) -> None:
         if not (hasattr(self.detector, "update") and hasattr(self.detector, "drift_detected")):
@@ -77,13 +70,9 @@ class Drift:
             )
         if self.action not in ACTIONS and not callable(self.action):
             raise ValueError(
-                f"action must be one of {', '.join(map(repr, ACTIONS))}, or a function of the "
+                f"action must be {' or '.join(map(repr, ACTIONS))}, or a function of the "
                 f"learner; got {self.action!r}."
             )
-        if not isinstance(self.rows, (int, np.integer)) or self.rows < 1:
-            raise ValueError(f"rows must be a whole number of at least 1, got {self.rows!r}.")
-        if not 0.0 < self.factor < np.inf:
-            raise ValueError(f"factor must be a positive number, got {self.factor!r}.")
 
 
 def as_drift(asked: Any) -> Drift:
@@ -99,7 +88,7 @@ class Watch:
     def __init__(self, asked: Drift) -> None:
         self.asked, self.detector = asked, copy.deepcopy(asked.detector)
         self.drifts: list[int] = []  # numbers of rows after which a drift was detected
-        self.seen = self.boosted = 0  # rows so far, and how many of the next ones count more
+        self.seen = 0
         self.is_fixed = bool(getattr(self.detector, "on_fixed_scores", False))
         self.fixed: Any = None  # a copy of the learner, whose scores the detector gets
         self.waited = 0  # rows that the next copy has learned from since the last alarm
@@ -108,22 +97,8 @@ class Watch:
         """After so many rows the learner is to be copied; 0 if it is not, or has been."""
         return self.detector.warm_up - self.waited if self.is_fixed and self.fixed is None else 0
 
-    def rows_at_once(self, most: int) -> int:
-        """How many of the next rows may be learned together: all of them count the same."""
-        return min(most, self.rows_to_copy() or most, self.boosted or most)
-
-    def weighted(self, rows: StreamRows) -> StreamRows:
-        """The rows with the weights that they are learned with."""
-        return rows._replace(weight=self.asked.factor * rows.weights()) if self.boosted else rows
-
-    def keeps_rows(self) -> int:
-        """The number of last rows that may be learned from again."""
-        return self.asked.rows if self.asked.action == RESTART else 0
-
-    def update(self, rows: StreamRows, wrong: np.ndarray) -> int:
+    def update(self, wrong: np.ndarray) -> int:
         """Update the detector row by row up to the first drift; the number of rows taken."""
-        if self.is_fixed:
-            return self.update_by_scores(rows)
         taken = 0
         for each in wrong.tolist():
             taken += 1
@@ -133,7 +108,7 @@ class Watch:
         return self._counted(taken, self.detector.drift_detected)
 
     def update_by_scores(self, rows: StreamRows) -> int:
-        """`update` with the scores of the fixed copy, if there is one yet."""
+        """`update` by the scores of the fixed copy, if there is one yet."""
         if self.fixed is None:
             return self._counted(rows.size(), False)
         taken, at_once, is_detected = 0, ROWS_SCORED, False
@@ -146,7 +121,6 @@ class Watch:
 
     def _counted(self, rows: int, is_detected: bool) -> int:
         self.seen += rows
-        self.boosted = max(0, self.boosted - rows)
         if is_detected:
             self.drifts.append(self.seen)
             self.fixed, self.waited = None, 0
@@ -164,12 +138,9 @@ class Watch:
                 self.fixed = fixed_copy(clf)
 
     def act(self, clf: BaseEstimator) -> None:
-        """Take the action, except for learning from the last rows again."""
         if callable(self.asked.action):
             self.asked.action(clf)
-        elif self.asked.action == BOOST:
-            self.boosted = self.asked.rows
-        elif self.asked.action != ALARM:
+        elif self.asked.action == RESET:
             become(clf, clone(clf))
 
 

@@ -6,8 +6,7 @@ The compiled loops record outputs before they learn, so evaluation costs hardly 
 from __future__ import annotations
 
 import copy
-from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,15 +15,34 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.algorithms.conformalclassifier import ConformalClassifier
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.evaluate.batching import StreamRows, joined
+from maxmargin.evaluate.batching import StreamRows, joined_rows
 from maxmargin.evaluate.drift import Drift, Watch, become
-from maxmargin.evaluate.metrics import Metric, MetricCurves
-from maxmargin.evaluate.predictions import Predictions, Scores, classes_by, hinge_losses
+from maxmargin.evaluate.metrics import MetricCurves, ScorerMetric
+from maxmargin.evaluate.predictions import (
+    Predictions,
+    Scores,
+    classes_by,
+    hinge_losses,
+    joined,
+)
 from maxmargin.training import inputs
 
-# Rows learned at a time if a drift may require learning some of them again.
+# Rows learned at a time with a detector: what was learned after a drift is undone.
 ROWS_WATCHED = 2048
 MISSING_CLASSES = "classes must be passed with an iterable, unless the learner knows them."
+
+
+class Scored(NamedTuple):
+    """Predictions for rows before they were learned.
+
+    ``sets`` says whether the label of a row was outside of its prediction set, and the size of the
+    set. ``updates`` has the updates after each row; None if only their number in the end is known.
+    """
+
+    rows: Predictions
+    losses: np.ndarray
+    sets: np.ndarray
+    updates: np.ndarray | None = None
 
 
 class Evaluator:
@@ -36,7 +54,7 @@ class Evaluator:
         step: int,
         delay: int,
         classes: Any,
-        metrics: dict[str, Metric],
+        metrics: dict[str, ScorerMetric],
         window: int,
         most_scores: int,
         on_drift: Drift | None = None,
@@ -50,26 +68,20 @@ class Evaluator:
         self.curves = MetricCurves(metrics, scored, clf, window, most_scores)
         self.codes = {label: code for code, label in enumerate(scored.tolist())}
         self.wrong = [np.empty(0, dtype=bool)]
-        # Whether the label of each row was outside of its prediction set, and the size of the set.
         self.has_sets = isinstance(clf, ConformalClassifier)
         self.sets = [np.empty((0, 2 if self.has_sets else 0))]
         self.seen, self.mistakes, self.losses = 0, 0, 0.0
         self.repeated, self.last = 0, -1  # labels equal to the previous one
         self.weighted = False
         self.checkpoints: list[tuple[float, ...]] = []
-        self.waiting: StreamRows | None = None  # a block of rows whose labels have not arrived
-        # Single rows whose labels have not arrived, and whether their predictions were wrong.
-        self.queue: deque[tuple[StreamRows, bool]] = deque()
+        self.waiting: StreamRows | None = None  # rows whose labels have not arrived
         self.watch = None if on_drift is None else Watch(on_drift)
         if on_drift is not None and self.classes is None:
             self.classes = labels  # needed again if the learner is reset
-        self.recent: deque[StreamRows] = deque()  # rows that may be learned again after a drift
         self.forgotten = 0  # updates undone by resets
-        # `score_then_learn` gives no probabilities, and no drifts with delayed labels.
-        has_late_drifts = self.watch is not None and self.delay > 1
-        self.is_compiled = isinstance(self.learner(), OnlineClassifier) and not (
-            self.curves.needs_probabilities or has_late_drifts
-        )
+        # `score_then_learn` gives no probabilities.
+        is_ours = isinstance(self.learner(), OnlineClassifier)
+        self.is_compiled = is_ours and not self.curves.needs_probabilities
 
     def counts_alone(self) -> bool:
         """True if the loop returns all counts, which excludes the number of support vectors."""
@@ -87,19 +99,20 @@ class Evaluator:
         if self._all_classes() is None:
             raise ValueError(MISSING_CLASSES)
         self.weighted |= rows.weight is not None
-        if isinstance(rows.X, dict):
+        if isinstance(rows.X, list):
             if not hasattr(self.clf, "learn_one"):
                 raise TypeError(f"{type(self.clf).__name__} has no learn_one: it takes no dicts.")
             if name := self.curves.name_beyond_classes():
                 raise ValueError(f"metrics: {name} needs more than the predicted class of a dict.")
-            self._add_single(rows)
-        elif not self.is_compiled:
-            for i in range(rows.size()):
-                self._add_single(rows.part(slice(i, i + 1)))
-        elif self.watch is None:
-            self._add_block(rows)
-        else:
+        if self.watch is not None:
             self._add_watched(self.watch, rows)
+            return
+        late = 0 if self.waiting is None else self.waiting.size()
+        both = rows if self.waiting is None else joined_rows(self.waiting, rows)
+        found = self._score_then_learn(both, *_interleaved(late, rows.size(), self.delay))
+        if self.delay > 1:
+            self.waiting = both.part(slice(max(0, both.size() - self.delay), None))
+        self._count(found)
 
     def finish(self) -> None:
         """Add the last checkpoint, then learn from the remaining rows."""
@@ -107,102 +120,86 @@ class Evaluator:
             self._add_checkpoint()
             self.curves.add_checkpoint()
         if self.waiting is not None:
-            self._partial_fit(self.waiting)
-        while self.queue:
-            self._learn(*self.queue.popleft())
+            for rows in self._as_learned(self.waiting):
+                self._partial_fit(rows)
 
-    # ------------------------------------------------------------------------ in compiled blocks
-    def _add_block(self, rows: StreamRows) -> None:
-        before = self._updates()
-        if self.delay == 1:
-            found = self._score_then_learn(rows)
-        else:
-            late = 0 if self.waiting is None else self.waiting.size()
-            both = rows if self.waiting is None else joined(self.waiting, rows)
-            order, predicted = _interleaved(late, rows.size(), self.delay)
-            found = tuple(each[predicted] for each in self._score_then_learn(both, order))
-            self.waiting = both.part(slice(max(0, both.size() - self.delay), None))
-        self._count_outputs(rows.y, before, *found)
-
-    def _score_then_learn(
-        self, rows: StreamRows, order: np.ndarray | None = None
-    ) -> tuple[np.ndarray, ...]:
-        """The outputs before learning, the updates after each row, and about prediction sets."""
-        if order is None:
-            order = np.arange(rows.size(), dtype=np.int32)
-        given = rows.X, rows.y, order, self._classes_to_pass(), rows.weight
-        sets = np.empty((order.size, self.sets[0].shape[1]))
+    # ---------------------------------------------------------------------------- predict and learn
+    def _score_then_learn(self, rows: StreamRows, order: np.ndarray, places: np.ndarray) -> Scored:
+        """Predict and learn in this order; predictions are those at the given places of it."""
+        if not self._in_blocks(rows):
+            return self._row_by_row(rows, order, places)
+        before, sets = self._updates(), np.empty((order.size, self.sets[0].shape[1]))
         options = {"sets": sets} if self.has_sets else {}
-        return *self.clf.score_then_learn(*given, **options), sets
-
-    def _count_outputs(
-        self, y: np.ndarray, before: int, outputs: np.ndarray, made: np.ndarray, sets: np.ndarray
-    ) -> None:
-        truth = inputs.class_codes(y, self.clf.classes_)
-        rows, losses = (
-            Predictions(truth, classes_by(outputs), outputs),
-            hinge_losses(outputs, truth),
+        outputs, made = self.clf.score_then_learn(
+            rows.X, rows.y, order, self._classes_to_pass(), rows.weight, **options
         )
-        self._count(rows, losses, sets, before + made if self.counts_alone() else None)
+        outputs = outputs[places]
+        truth = inputs.class_codes(rows.y[rows.size() - places.size :], self.clf.classes_)
+        predicted = Predictions(truth, classes_by(outputs), outputs)
+        updates = before + made[places] if self.counts_alone() else None
+        return Scored(predicted, hinge_losses(outputs, truth), sets[places], updates)
+
+    def _in_blocks(self, rows: StreamRows) -> bool:
+        return self.is_compiled and not isinstance(rows.X, list)
+
+    def _as_learned(self, rows: StreamRows) -> list[StreamRows]:
+        """The blocks, or single rows, in which the learner learns these rows."""
+        if self._in_blocks(rows):
+            return [rows]
+        return [rows.part(slice(i, i + 1)) for i in range(rows.size())]
+
+    def _row_by_row(self, rows: StreamRows, order: np.ndarray, places: np.ndarray) -> Scored:
+        found, losses, sets = [], [], []
+        each, is_predicted = self._as_learned(rows), np.isin(np.arange(order.size), places)
+        for entry, predict in zip(order.tolist(), is_predicted.tolist(), strict=True):
+            row = each[entry if entry >= 0 else -1 - entry]
+            if predict:
+                prediction, loss = self._predict(row)
+                found.append(prediction)
+                losses.append(loss)
+                sets.append(self._set_of(row, prediction.truth[0]))
+            if entry >= 0:
+                self._partial_fit(row)
+        return Scored(joined(found), np.array(losses), np.concatenate(sets))
 
     def _add_watched(self, watch: Watch, rows: StreamRows) -> None:
-        """Like `_add_block`, up to each drift; what was learned after a drift is undone."""
+        """Predict and learn up to each drift; what was learned after a drift is undone."""
         start = 0
         while start < rows.size():
-            most = watch.rows_at_once(rows.size() if watch.is_fixed else ROWS_WATCHED)
+            most = ROWS_WATCHED if self._in_blocks(rows) else 1
+            if watch.is_fixed:
+                most = watch.rows_to_copy() or rows.size()
             part = rows.part(slice(start, start + most))
-            learned, updates = watch.weighted(part), self._updates()
             if watch.is_fixed:  # detection does not depend on what is learned
                 checked = watch.update_by_scores(part)
-                found = self._score_then_learn(learned.part(slice(checked)))
+                found = self._in_order(part.part(slice(checked)))
             else:
-                before = copy.deepcopy(self.clf)
-                found = self._score_then_learn(learned)
-                wrong = classes_by(found[0]) != inputs.class_codes(part.y, self.clf.classes_)
-                checked = watch.update(part, wrong)
+                before = copy.deepcopy(self.clf) if part.size() > 1 else None
+                found = self._in_order(part)
+                checked = watch.update(found.rows.predicted != found.rows.truth)
                 if checked < part.size():
                     become(self.clf, before)
-                    found = self._score_then_learn(learned.part(slice(checked)))
-            self._count_outputs(part.y[:checked], updates, *found)
-            self._act_on_drift(watch, learned.part(slice(checked)))
+                    found = self._in_order(part.part(slice(checked)))
+            self._count(found)
+            if watch.has_drifted():
+                updates = self._updates()
+                watch.act(self.clf)
+                self.forgotten += max(0, updates - self._updates())
+            watch.copy_when_due(self.learner(), checked)
             start += checked
 
-    def _act_on_drift(self, watch: Watch, rows: StreamRows) -> None:
-        """Act on a drift detected at the last of these rows, which have been learned."""
-        if most := watch.keeps_rows():
-            self.recent.append(rows)
-            while sum(each.size() for each in self.recent) - self.recent[0].size() >= most:
-                self.recent.popleft()
-        if watch.has_drifted():
-            before = self._updates()
-            watch.act(self.clf)
-            surplus = max(0, sum(each.size() for each in self.recent) - most)
-            for each in self.recent:
-                self._partial_fit(each.part(slice(surplus, None)) if surplus else each)
-                surplus = 0
-            self.forgotten += max(0, before - self._updates())
-        watch.copy_when_due(self.learner(), rows.size())
-
-    # ------------------------------------------------------------------------------- row by row
-    def _add_single(self, row: StreamRows) -> None:
-        while len(self.queue) >= self.delay:
-            self._learn(*self.queue.popleft())
-        found, loss = self._predict(row)
-        sets = self._set_of(row, found.truth[0])
-        self.queue.append((row, bool(found.predicted[0] != found.truth[0])))
-        if self.delay == 1:
-            self._learn(*self.queue.popleft())
-        self._count(found, np.array([loss]), sets)
+    def _in_order(self, rows: StreamRows) -> Scored:
+        return self._score_then_learn(rows, *_interleaved(0, rows.size(), 1))
 
     def _predict(self, row: StreamRows) -> tuple[Predictions, float]:
         size = len(self.codes)
-        truth = np.array([self.codes.get(_single(row.y), size)])
+        truth = np.array([self.codes.get(row.y[0], size)])
         if not _is_fitted(self.clf):
             zeros = np.zeros((1, 1 if size == 2 else size))
             even = np.full((1, size), 1.0 / size)
             return Predictions(truth, classes_by(zeros), zeros, even), 1.0
-        if isinstance(row.X, dict):
-            code = self.codes[self.clf.predict_one(row.X)]
+        if isinstance(row.X, list):
+            code = self.codes[self.clf.predict_one(row.X[0])]
             return Predictions(truth, np.array([code])), np.nan
         outputs, probabilities, loss = None, None, np.nan
         if hasattr(self.clf, "decision_function"):
@@ -210,53 +207,40 @@ class Evaluator:
             loss = float(hinge_losses(outputs, inputs.class_codes(row.y, self.clf.classes_))[0])
         if self.curves.needs_probabilities:
             probabilities = self.clf.predict_proba(row.X)
-        code = self.codes[_single(self.clf.predict(row.X))]
+        code = self.codes[self.clf.predict(row.X)[0]]
         return Predictions(truth, np.array([code]), outputs, probabilities), loss
 
     def _set_of(self, row: StreamRows, truth: int) -> np.ndarray:
-        """Whether the label of a row is outside of its prediction set, and the size of the set."""
+        """As `Scored.sets`, of one row."""
         clf, size = self.clf, len(self.codes)
         if not self.has_sets:
             return np.empty((1, 0))
         if not _is_fitted(clf):
             inside = clf.first_set(size)
-        elif isinstance(row.X, dict):
-            labels = clf.predict_set_one(row.X)
+        elif isinstance(row.X, list):
+            labels = clf.predict_set_one(row.X[0])
             inside = np.array([label in labels for label in self.codes])
         else:
             inside = clf.predict_set(row.X)[0]
         return np.array([[truth >= size or not inside[truth], inside.sum()]], dtype=np.float64)
 
-    def _learn(self, row: StreamRows, wrong: bool) -> None:
-        watch = self.watch
-        row = row if watch is None else watch.weighted(row)
-        self._partial_fit(row)
-        if watch is not None:
-            watch.update(row, np.array([wrong]))
-            self._act_on_drift(watch, row)
-
     def _partial_fit(self, rows: StreamRows) -> None:
         if rows.weight is not None and not rows.weight.any():
             return
         options: dict[str, Any] = {"classes": self._classes_to_pass()}
-        if isinstance(rows.X, dict):
+        if isinstance(rows.X, list):
             if rows.weight is not None:
                 options["w"] = float(rows.weight[0])
-            self.clf.learn_one(rows.X, rows.y, **options)
+            self.clf.learn_one(rows.X[0], rows.y[0], **options)
         else:
             if rows.weight is not None:
                 options["sample_weight"] = rows.weight
             self.clf.partial_fit(rows.X, rows.y, **options)
 
     # ------------------------------------------------------------------------------------ counts
-    def _count(
-        self,
-        rows: Predictions,
-        losses: np.ndarray,
-        sets: np.ndarray,
-        updates: np.ndarray | None = None,
-    ) -> None:
+    def _count(self, found: Scored) -> None:
         """Count some predictions, with a checkpoint after each ``step`` rows."""
+        rows, losses, updates = found.rows, found.losses, found.updates
         wrong, size = rows.predicted != rows.truth, rows.truth.size
         stops = range(self.step - self.seen % self.step, size + 1, self.step)
         if updates is not None:
@@ -267,12 +251,11 @@ class Evaluator:
         self.curves.add(rows, stops)
         outputs = None if rows.outputs is None else rows.outputs[:, 0]
         self.scores.count(rows.truth, rows.predicted, outputs)
-        if size:
-            same = rows.truth[1:] == rows.truth[:-1]
-            self.repeated += int(rows.truth[0] == self.last) + int(same.sum())
-            self.last = int(rows.truth[-1])
+        same = rows.truth[1:] == rows.truth[:-1]
+        self.repeated += int(rows.truth[0] == self.last) + int(same.sum())
+        self.last = int(rows.truth[-1])
         self.wrong.append(wrong)
-        self.sets.append(sets)
+        self.sets.append(found.sets)
         self.seen += size
         self.mistakes += int(wrong.sum())
         self.losses += float(losses.sum())
@@ -300,18 +283,17 @@ class Evaluator:
 def _interleaved(late: int, new: int, delay: int) -> tuple[np.ndarray, np.ndarray]:
     """The order that learns row ``i - delay`` before it predicts row i, of ``late + new`` rows.
 
-    Predicted rows are entries ``-1 - i``; their places in the order are returned as well.
+    An entry i is a row to learn from, and ``-1 - i`` one to predict; the places of the latter in
+    the order are returned as well. Without delay each row is predicted and then learned from.
     """
+    if delay == 1:
+        return np.arange(new, dtype=np.int32), np.arange(new)
     predicted = late + np.arange(new)
     learned = predicted - delay
     order = np.column_stack([learned, -1 - predicted])
     used = np.column_stack([learned >= 0, np.ones(new, dtype=bool)])
     places = np.cumsum(used.ravel()).reshape(used.shape)[:, 1] - 1
     return order[used].astype(np.int32), places
-
-
-def _single(y: Any) -> Any:
-    return y[0] if isinstance(y, np.ndarray) else y
 
 
 def _is_fitted(clf: BaseEstimator) -> bool:

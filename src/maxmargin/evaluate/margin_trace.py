@@ -62,34 +62,11 @@ def _moment(clf: ClassifierMixin, X: Any, y: Any, proved: Certificate) -> Moment
 
 def margins_of(clf: ClassifierMixin, X: Any, y: Any) -> np.ndarray:
     """The geometric margin of each hyperplane."""
-    lowest = _signed_outputs(clf, X, y).min(axis=0)
-    weights = np.column_stack([clf.coef_, clf.intercept_])
-    return geometric_margins(lowest, weights, clf.coef_.shape[1], float(getattr(clf, "p", 2.0)))
-
-
-def _signed_outputs(clf: ClassifierMixin, X: Any, y: Any) -> np.ndarray:
-    """The outputs of all rows and problems times the signs of the labels."""
     outputs = clf.decision_function(X).reshape(len(y), -1)
     positive = clf.classes_[1:] if outputs.shape[1] == 1 else clf.classes_
-    return np.where(np.asarray(y)[:, np.newaxis] == positive, outputs, -outputs)
-
-
-def end_of(clf: ClassifierMixin, X: Any, y: Any) -> tuple[Moment, np.ndarray]:
-    """Certified margin and bound after a fit, and the margin of each row, of the weakest problem.
-
-    With a soft margin the certificate is about rows with a private coordinate, which raises each
-    output to at least 1. Then the margin of a row is its output without that coordinate, times the
-    certified margin, so rows below the certified margin are those that need slack.
-    """
-    proved = clf.certificate_
-    each = proved.classes or (proved,)
-    shown = [(one.margin, one.bound) for one in each].index((proved.margin, proved.bound))
-    if getattr(clf, "soft_margin", 0.0) > 0.0:
-        scale = proved.margin
-    else:
-        scale = 1.0 / max(np.linalg.norm(clf.coef_[shown]), np.finfo(float).tiny)
-    moment = Moment(getattr(clf, "n_updates_", 0), proved.margin, proved.bound)
-    return moment, scale * _signed_outputs(clf, X, y)[:, shown]
+    lowest = np.where(np.asarray(y)[:, np.newaxis] == positive, outputs, -outputs).min(axis=0)
+    weights = np.column_stack([clf.coef_, clf.intercept_])
+    return geometric_margins(lowest, weights, clf.coef_.shape[1], float(getattr(clf, "p", 2.0)))
 
 
 def draw_run(

@@ -7,85 +7,44 @@ its count as sample weight, so that no rows need to be kept.
 
 from __future__ import annotations
 
-import copy
-import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
+from sklearn.metrics import check_scoring, get_scorer, log_loss, make_scorer
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.evaluate.predictions import MOST_SCORES, Predictions, joined
 
 SCORES, PROBABILITIES = "decision_function", "predict_proba"
-# The predictions that a metric function takes, by the name of its second argument; else classes.
-RESPONSES: dict[str, Any] = {
-    "y_score": (SCORES, PROBABILITIES),
-    "y_prob": PROBABILITIES,
-    "y_proba": PROBABILITIES,
-    "pred_decision": SCORES,
-}
 
 
-def by_name(metrics: Any) -> dict[str, Metric]:
+def by_name(metrics: Any) -> dict[str, ScorerMetric]:
     """The metrics that a user asks for, by their names."""
     if metrics is None:
         return {}
     if isinstance(metrics, Mapping):
-        return {str(name): _metric(each)[1] for name, each in metrics.items()}
+        return {str(name): _metric(each) for name, each in metrics.items()}
     if isinstance(metrics, str) or not isinstance(metrics, Sequence):
         metrics = [metrics]
-    found = [_metric(each) for each in metrics]
-    names = [name for name, _ in found]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"metrics: there are two called {twice[0]}; pass a dict with their names.")
-    return dict(found)
+    if unnamed := [each for each in metrics if not isinstance(each, str)]:
+        raise ValueError(
+            "metrics: pass a list of names of scikit-learn's scorers, or a dict that gives a name "
+            f"to each scorer; got {unnamed[0]!r}."
+        )
+    return {name: _metric(name) for name in metrics}
 
 
-def _metric(given: Any) -> tuple[str, Metric]:
-    """The name of a metric, and the metric."""
-    if isinstance(given, str):
-        return given, _named(given)
-    if hasattr(given, "update") and hasattr(given, "get"):
-        return type(given).__name__, UpdatedMetric(given)
-    if not callable(given):
-        raise ValueError(f"metrics: expected a name, a function or a river metric, got {given!r}.")
-    name = getattr(given, "__name__", None) or str(given)
-    takes = [
-        each
-        for each in inspect.signature(given).parameters.values()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
-    ]
-    required = sum(each.default is each.empty for each in takes)
-    if required == 3:  # estimator, X, y
-        return name, ScorerMetric(lambda classes: given)
-    if required > 3 or len(takes) < 2:
-        raise ValueError(f"metrics: {name} must take y_true and y_pred, or estimator, X and y.")
-    if given is log_loss:
-        return name, ScorerMetric(_log_loss_scorer)
-    scorer = make_scorer(given, response_method=RESPONSES.get(takes[1].name, "predict"))
-    return name, ScorerMetric(lambda classes: scorer)
-
-
-def _named(name: str) -> Metric:
-    if name in ("log_loss", "neg_log_loss"):
-        return ScorerMetric(_log_loss_scorer, 1.0 if name == "log_loss" else -1.0)
-    names = get_scorer_names()
-    if name in names:
-        return ScorerMetric(lambda classes: get_scorer(name))
-    if f"neg_{name}" in names:
-        return ScorerMetric(lambda classes: get_scorer(f"neg_{name}"), -1.0)
-    close = get_close_matches(name, names, n=3) or ["accuracy", "balanced_accuracy", "roc_auc"]
-    raise ValueError(f"metrics: unknown metric {name!r}; did you mean {' or '.join(close)}?")
-
-
-def _log_loss_scorer(classes: np.ndarray) -> Any:
-    """The scorer for these classes, some of which may not have occurred yet."""
-    return make_scorer(log_loss, response_method=PROBABILITIES, labels=classes)
+def _metric(given: Any) -> ScorerMetric:
+    if not isinstance(given, str) and not callable(given):
+        raise ValueError(f"metrics: expected the name of a scorer or a scorer, got {given!r}.")
+    try:
+        scorer = get_scorer(given) if isinstance(given, str) else check_scoring(None, given)
+    except ValueError as error:
+        raise ValueError(f"metrics: {error}") from None
+    return ScorerMetric(scorer, needs_all_classes=given == "neg_log_loss")
 
 
 class Recorded(ClassifierMixin, BaseEstimator):
@@ -113,16 +72,15 @@ class Recorded(ClassifierMixin, BaseEstimator):
 
 
 class ScorerMetric:
-    """A metric from a scikit-learn scorer, which ``scorer_for`` makes for given classes.
+    """A metric from a scikit-learn scorer.
 
-    Values are multiplied by ``sign``.
+    With ``needs_all_classes`` it is the log loss, of classes that may not have occurred yet.
     """
 
     classes: np.ndarray
-    scorer: Any
 
-    def __init__(self, scorer_for: Callable[[np.ndarray], Any], sign: float = 1.0) -> None:
-        self.scorer_for, self.sign = scorer_for, sign
+    def __init__(self, scorer: Any, needs_all_classes: bool = False) -> None:
+        self.scorer, self.needs_all_classes = scorer, needs_all_classes
         self.needs: set[str] = set()
         self.is_weighted = True
 
@@ -137,19 +95,25 @@ class ScorerMetric:
             outputs if hasattr(learner, SCORES) else None,
             probabilities if hasattr(learner, PROBABILITIES) else None,
         )
-        new = ScorerMetric(self.scorer_for, self.sign)
-        new.classes, new.scorer = classes, self.scorer_for(classes)
+        new = ScorerMetric(self.scorer)
+        if self.needs_all_classes:
+            new.scorer = make_scorer(
+                log_loss, greater_is_better=False, response_method=PROBABILITIES, labels=classes
+            )
+        new.classes = classes
         recorded = Recorded(classes, rows)
         try:
             try:
                 value = new._scored(recorded, np.ones(classes.size))
-            except TypeError:  # the function takes no weights
+            except TypeError:  # it takes no weights
                 new.is_weighted = False
                 value = new._scored(recorded, None)
         except AttributeError:
             raise ValueError(
                 f"it needs scores or probabilities, which {type(learner).__name__} does not give."
             ) from None
+        except TypeError as error:
+            raise ValueError(f"it is no scorer of estimator, X and y: {error}.") from None
         if np.ndim(value) != 0:
             raise ValueError("it must give one number.")
         new.needs = recorded.called
@@ -162,10 +126,7 @@ class ScorerMetric:
             warnings.simplefilter("ignore")  # of classes that have not occurred yet
             return self.scorer(recorded, np.arange(truth.size), self.classes[truth], **options)
 
-    def update(self, rows: Predictions) -> None:
-        """All that is needed comes with `so_far`."""
-
-    def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
+    def value(self, counts: np.ndarray, rows: Predictions | None) -> float:
         """The value for rows with this confusion matrix, NaN if it is undefined."""
         weights = None
         if not self.needs:
@@ -178,45 +139,9 @@ class ScorerMetric:
         if rows is None or rows.truth.size == 0:
             return np.nan
         try:
-            return self.sign * float(self._scored(Recorded(self.classes, rows), weights))
+            return float(self._scored(Recorded(self.classes, rows), weights))
         except ValueError:
             return np.nan
-
-    recent = so_far
-
-
-class UpdatedMetric:
-    """A metric with river's interface: ``update(y_true, y_pred)`` and ``get()``."""
-
-    def __init__(self, metric: Any, labels: Sequence[Any] = ()) -> None:
-        self.unused, self.running, self.labels = metric, copy.deepcopy(metric), labels
-        self.needs = set() if getattr(metric, "requires_labels", True) else {PROBABILITIES}
-
-    def started(self, classes: np.ndarray, learner: BaseEstimator) -> UpdatedMetric:
-        if self.needs and not hasattr(learner, PROBABILITIES):
-            raise ValueError(
-                f"it needs probabilities, which {type(learner).__name__} does not give."
-            )
-        return UpdatedMetric(self.unused, classes.tolist())
-
-    def update(self, rows: Predictions) -> None:
-        if self.needs:
-            assert rows.probabilities is not None
-            predicted: list[Any] = [
-                dict(zip(self.labels, each, strict=True)) for each in rows.probabilities.tolist()
-            ]
-        else:
-            predicted = [self.labels[code] for code in rows.predicted]
-        for code, each in zip(rows.truth, predicted, strict=True):
-            self.running.update(self.labels[code], each)
-
-    def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
-        return float(self.running.get())
-
-    def recent(self, counts: np.ndarray, rows: Predictions) -> float:
-        alone = UpdatedMetric(self.unused, self.labels)
-        alone.update(rows)
-        return float(alone.running.get())
 
 
 class MetricCurves:
@@ -228,13 +153,13 @@ class MetricCurves:
 
     def __init__(
         self,
-        metrics: dict[str, Metric],
+        metrics: dict[str, ScorerMetric],
         classes: np.ndarray,
         learner: BaseEstimator,
         window: int,
         most: int,
     ) -> None:
-        self.metrics: dict[str, Metric] = {}
+        self.metrics: dict[str, ScorerMetric] = {}
         for name, metric in metrics.items():
             try:
                 self.metrics[name] = metric.started(classes, learner)
@@ -244,7 +169,7 @@ class MetricCurves:
         started = self.metrics.values()
         self.needs_probabilities = any(PROBABILITIES in metric.needs for metric in started)
         self.counts = np.zeros((classes.size, classes.size), dtype=np.int64)
-        keeps = any(isinstance(each, ScorerMetric) and each.needs for each in started)
+        keeps = any(each.needs for each in started)
         self._kept: list[Predictions] | None = [] if keeps else None
         self._last, self._last_rows = list[Predictions](), 0
         self.values: dict[str, list[float]] = {name: [] for name in metrics}
@@ -269,8 +194,6 @@ class MetricCurves:
         if not rows.truth.size:
             return
         self.counts += self._confusion(rows)
-        for metric in self.metrics.values():
-            metric.update(rows)
         if self._kept is not None:
             self._kept.append(rows)
             if self.counts.sum() > self.most:
@@ -298,10 +221,7 @@ class MetricCurves:
             recent = self._recent()
             counts = self._confusion(recent)
         for name, metric in self.metrics.items():
-            self.values[name].append(metric.so_far(self.counts, kept))
+            self.values[name].append(metric.value(self.counts, kept))
             self.recent_values[name].append(
-                np.nan if recent is None else metric.recent(counts, recent)
+                np.nan if recent is None else metric.value(counts, recent)
             )
-
-
-Metric = ScorerMetric | UpdatedMetric

@@ -55,13 +55,13 @@ def nonconformity(clf: BaseEstimator, rows: StreamRows) -> np.ndarray:
 
     Without scores, 1 where it errs and else 0.
     """
-    X, y = rows.X, np.atleast_1d(rows.y)
-    if isinstance(X, dict):
-        if not hasattr(clf, "decision_one"):
-            return np.array([float(clf.predict_one(X) != rows.y)])
-        outputs = np.reshape(clf.decision_one(X), (1, -1))
-    elif not hasattr(clf, "decision_function"):
-        return (clf.predict(X) != y).astype(np.float64)
+    X, y = rows.X, np.asarray(rows.y)
+    is_dicts = isinstance(X, list)
+    if not hasattr(clf, "decision_one" if is_dicts else "decision_function"):
+        predicted = [clf.predict_one(x) for x in X] if is_dicts else clf.predict(X)
+        return np.asarray(predicted != y, dtype=np.float64)
+    if is_dicts:
+        outputs = np.array([np.ravel(clf.decision_one(x)) for x in X])
     else:
         outputs = _outputs(clf, X)
     return -leads(outputs, class_codes(y, clf.classes_))

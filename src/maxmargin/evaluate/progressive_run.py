@@ -10,7 +10,6 @@ from typing import Any, Protocol, overload, runtime_checkable
 import numpy as np
 
 from maxmargin import streams
-from maxmargin._extras import plotting
 from maxmargin.certificates.error_bound import ErrorBound, error_bound
 from maxmargin.evaluate.batching import classes_of, labelled, pieces
 from maxmargin.evaluate.drift import Detector, Drift, as_drift
@@ -175,42 +174,6 @@ class Progress:
         rows = np.where(self.trials > first, self.trials - first, np.nan)
         return 1.0 - (total[self.trials] - total[first]) / rows
 
-    def plot(self, axes: Any = None, *, window: int = STEP, label: str | None = None) -> Any:
-        """Draw mistakes so far, and the accuracy in a window that slides along.
-
-        Parameters
-        ----------
-        axes : pair of matplotlib axes, default=None
-            Where to draw; new ones by default, and those of another plot to compare the two.
-        window : int, default=1000
-        label : str, default=None
-            Name in the legend, that of the learner by default.
-
-        Returns
-        -------
-        The pair of axes.
-        """
-        if axes is None:
-            figure = plotting("matplotlib.figure").Figure(figsize=(8, 6), layout="constrained")
-            axes = figure.subplots(2, 1, sharex=True)
-        above, below = axes
-        name = f"{label or self.name}: {int(self.wrong.sum()):,} mistakes"
-        above.plot(self.trials, self.mistakes, label=name)
-        above.set_ylabel("mistakes so far")
-        above.legend(loc="upper left", frameon=False)
-        above.grid(alpha=0.3)
-        self.plot_recent(below, window=window, label=name)
-        return axes
-
-    def plot_recent(self, ax: Any, *, window: int = STEP, label: str | None = None) -> None:
-        """Draw the accuracy in a window that slides along, and where drifts were detected."""
-        accuracy = 100.0 * self.recent_accuracy(window)
-        (line,) = ax.plot(self.trials, accuracy, label=label or self.name)
-        for row in self.drifts:
-            ax.axvline(row, color=line.get_color(), linestyle=":", linewidth=1)
-        ax.set(xlabel="rows", ylabel=f"right among the last {window:,}, %")
-        ax.grid(alpha=0.3)
-
 
 @runtime_checkable
 class StreamLearner(Protocol):
@@ -292,20 +255,20 @@ def progressive(
     sample_weight : array of shape (n_samples,), default=None
         Sample weights for learning, if ``stream`` is a matrix. Each prediction counts once,
         whatever its weight; a row of weight 0 is predicted, but not learned.
-    metrics : list, dict, or one metric, default=None
+    metrics : str, list of str, or dict, default=None
         Further metrics: names of scikit-learn scorers ("balanced_accuracy", "roc_auc", "f1_macro",
-        "log_loss", ...), functions of ``y_true`` and ``y_pred``, scorers, or river metrics. A dict
-        assigns names. Metrics of predicted classes take a few milliseconds per record; metrics of
-        scores keep up to ten million rows and process all of them for each record; metrics of
-        probabilities make learners run row by row.
+        "neg_log_loss", ...), or a dict of names and scorers, such as ``{"f2":
+        make_scorer(fbeta_score, beta=2)}``. Metrics of predicted classes take a few milliseconds
+        per record; metrics of scores keep up to ten million rows and process all of them for each
+        record; metrics of probabilities make learners run row by row.
     window : int, default=None
         Number of rows for ``recent_metrics``; by default ``step``.
     on_drift : "alarm", drift detector or Drift, default=None
         With "alarm", drifts are reported with a bounded probability of a false alarm, by a
         `DriftAlarm` on the scores of fixed copies of the learner; the learner is not changed. A
         detector, such as one of river's, is updated with 1 for each misclassified row and 0 for the
-        others; when it detects a drift, the learner is reset. A `Drift` offers other actions: reset
-        and learn the last rows again, give the next rows more weight, or call a function.
+        others; when it detects a drift, the learner is reset. A `Drift` offers other actions.
+        Labels must come without delay.
 
     Examples
     --------
@@ -338,6 +301,8 @@ def progressive(
     most = MOST_SCORES // max(1, len(learners))
     named = by_name(metrics)
     drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else as_drift(on_drift)
+    if drift is not None and delay > 1:
+        raise ValueError("on_drift needs labels without delay: pass delay=0.")
     evaluators = [
         Evaluator(one, step, delay, classes, named, window, most, drift) for one in learners
     ]
