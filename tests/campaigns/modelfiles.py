@@ -1,5 +1,6 @@
 """Model files that something has changed: they are refused, or hold a learner that works."""
 
+import base64
 import copy
 import io
 import json
@@ -41,11 +42,28 @@ EVIL_BYTES = [struct.pack("<q", n) for n in (-(2**63), -3, -1, 0, 1, 5, 10**6, 2
 EVIL_BYTES += [struct.pack("<d", x) for x in (np.nan, np.inf, -np.inf, 0.0, 1e308, -1.0, 5e-324)]
 
 
-def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and the arrays, as NumPy reads them."""
+def taken_apart(data: bytes, *, small: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays; ``small`` ones leave the header, too."""
     with np.load(io.BytesIO(data)) as file:
         arrays = {name: file[name] for name in file.files}
-    return json.loads(arrays.pop("maxmargin.json")), arrays
+    header = json.loads(arrays.pop("maxmargin.json"))
+    if small:
+        _take_small(header["content"], "", arrays)
+    return header, arrays
+
+
+def _take_small(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> None:
+    if isinstance(tree, dict) and "bytes" in tree:
+        columns = tree["dtype"]
+        dtype = np.dtype(columns if isinstance(columns, str) else [tuple(each) for each in columns])
+        found = np.frombuffer(base64.b64decode(tree.pop("bytes")), dtype)
+        arrays[path] = found.reshape(tree["shape"], order=tree.get("order", "C")).copy(order="K")
+        tree["array"] = path
+    elif isinstance(tree, dict | list):
+        names = tree if isinstance(tree, dict) else range(len(tree))
+        for name in names:
+            inside = name in ("model", "attributes") and not path.startswith("model.")
+            _take_small(tree[name], path if inside else f"{path}.{name}".strip("."), arrays)
 
 
 def put_together(
@@ -85,7 +103,7 @@ def splice(data: bytes, random: np.random.Generator) -> bytes:
 
 
 def edit_header(data: bytes, random: np.random.Generator) -> bytes:
-    header, arrays = taken_apart(data)
+    header, arrays = taken_apart(data, small=bool(random.random() < 0.5))
     for _ in range(random.integers(1, 3)):
         places = list(_places(header))
         holder, key = places[random.integers(len(places))]

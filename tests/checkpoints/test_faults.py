@@ -55,7 +55,7 @@ def test_lack_of_memory_is_not_damage(data, tmp_path, monkeypatch):
         raise MemoryError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(container.StoredArray, "read", out_of_memory)
+        patch.setattr(container, "_memory", out_of_memory)
         with pytest.raises(MemoryError, match="no room"):
             resumed(AMIRA(), opened(data), checkpoint)
     assert checkpoint.read_bytes() == before

@@ -76,25 +76,24 @@ def retold(model, path, change):
 @pytest.mark.parametrize("name", ["save", "streams", "__doc__", "no such learner", "datasets"])
 def test_nothing_is_called_by_a_name_from_a_file(name, command, model, tmp_path):
     def change(header):
-        header["summary"]["estimator"] = name
+        header["content"]["model"]["estimator"] = name
 
     code, printed, errors = command("info", retold(model, tmp_path / "m.mm", change))
-    assert (code, errors) == (0, "")
-    assert printed.startswith(f"{name}, a model\n")
-    assert "max_iter=1000" in printed  # nobody knows what is usual
+    assert (code, printed) == (1, "")
+    assert errors.endswith(f"inconsistent: there is no learner {name!r}.\n")
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",)])
-def test_control_characters_are_not_obeyed(flags, command, model, tmp_path):
+def test_control_characters_are_not_obeyed(flags, command, tmp_path):
     evil = "\x1b]0;owned\x07\r\n\x9b2J\u202e\u2028\x7f"
 
     def change(header):
-        summary = header["summary"]
-        summary["classes"] = [evil, "plain"]
-        summary["estimator"] = header["library"] = evil
-        summary["parameters"][evil] = evil
+        header["library"] = evil
+        header["content"]["model"]["parameters"]["kernel"] = evil
 
-    code, printed, errors = command("info", retold(model, tmp_path / "m.mm", change), *flags)
+    save(Perceptron(random_state=0).fit([[-1.0], [1.0]], [evil, "plain"]), tmp_path / "evil.mm")
+    path = retold(tmp_path / "evil.mm", tmp_path / "m.mm", lambda header: None)
+    code, printed, errors = command("info", path, *flags)
     assert (code, errors) == (0, "")
     assert printed.replace("\n", "").isprintable()
     assert "owned" in printed
@@ -102,6 +101,10 @@ def test_control_characters_are_not_obeyed(flags, command, model, tmp_path):
         assert json.loads(printed)["classes"] == [evil, "plain"]
     else:
         assert "classes     \\x1b]0;owned\\x07\\r\\n\\x9b2J" in printed
+    save(Perceptron(), tmp_path / "evil.mm")
+    code, printed, errors = command("info", retold(tmp_path / "evil.mm", path, change), *flags)
+    assert code == 0
+    assert printed.replace("\n", "").isprintable()
 
 
 def test_control_characters_in_complaints(command, tmp_path):
@@ -124,11 +127,9 @@ def test_changed_headers_never_show_a_traceback(command, model, tmp_path):
     def change(header):
         for _ in range(random.integers(1, 4)):
             places = list(_places(header))
-            near = [each for each in places if each[0] is not header["content"]]
-            holder, key = near[random.integers(len(near))]
+            holder, key = places[random.integers(len(places))]
             evil = [*copy.deepcopy(EVIL), "\x1b[2J", 1e999, float("nan")]
             holder[key] = evil[random.integers(len(evil))]
-        header["content"] = {}
 
     for _ in range(150 if EVERYTHING else 50):
         path = retold(model, tmp_path / "m.mm", change)
@@ -140,4 +141,4 @@ def test_changed_headers_never_show_a_traceback(command, model, tmp_path):
                 assert printed == ""
                 assert errors.startswith(f"maxmargin: {path}: ")
                 assert errors.count("\n") == 1
-    assert set(codes) == {0, 1}
+    assert set(codes) <= {0, 1}

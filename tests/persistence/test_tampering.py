@@ -80,6 +80,10 @@ class Tampered:
         self.leaves[path] = {"array": f"model.{path}", **described(array)}
         self.arrays[f"model.{path}"] = array
 
+    def attribute(self, name, array):
+        self.attributes[name] = {"array": name, **described(array)}
+        self.arrays[name] = array
+
     def write(self):
         self.path.write_bytes(put_together(self.header, self.arrays))
 
@@ -163,13 +167,13 @@ def test_means_whose_past_is_missing(tmp_path):
 
 def test_another_number_of_problems(tmp_path):
     tampered = Tampered(fitted(made(Perceptron)), tmp_path)
-    tampered.attributes["classes"]["texts"] = ["a", "b", "c"]
+    tampered.attribute("classes", np.array(["a", "b", "c"]))
     tampered.is_refused(r"linear.weights has the shape \(1, 4\), not \(3, 4\)")
 
 
 def test_classes_out_of_order(tmp_path):
     tampered = Tampered(fitted(made(Perceptron)), tmp_path)
-    tampered.attributes["classes"]["texts"] = ["yes", "no"]
+    tampered.attribute("classes", np.array(["yes", "no"]))
     tampered.is_refused("not in order")
 
 

@@ -184,7 +184,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         """The model of a file."""
 
     def __summary__(self) -> Tree:
-        """A short description of the state, for the header of a file."""
+        """A short description of the state."""
         state = self.__state__()
         return {} if state is None else serialization.summary(state)
 

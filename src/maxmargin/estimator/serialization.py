@@ -30,7 +30,6 @@ from maxmargin.models.spec import (
 )
 from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
-from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
 from maxmargin.training import prediction_sets
 from maxmargin.training.inputs import problems_for, shown
@@ -239,11 +238,11 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
 
 
 def summary(state: State) -> Tree:
-    """A short description of a state, for the header of a file."""
+    """A short description of a state, for `maxmargin.persistence.describe`."""
     model = state.model
     words: Tree = {
         "n_features": int(state.features.count),
-        "classes": [in_words(label) for label in state.classes.tolist()],
+        "classes": state.classes.tolist(),
     }
     if isinstance(described := getattr(state.recipe, "columns_", None), list):
         words |= {"columns": described, "n_features": int(state.recipe.n_features_in_use_)}

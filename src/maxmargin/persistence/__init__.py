@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import IO, Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin import __version__, _registry
 from maxmargin.persistence.container import (
+    Container,
     ModelFileError,
     StrPath,
     explained,
@@ -16,8 +18,7 @@ from maxmargin.persistence.container import (
     opened,
     write_container,
 )
-from maxmargin.persistence.json_values import Reader, Writer, naming
-from maxmargin.persistence.learner_files import checked_summary, is_learner, not_ours, summary_of
+from maxmargin.persistence.json_values import dumped, is_learner, loaded, naming, not_ours
 
 KINDS = ("model", "checkpoint")
 # The classes in files of skops, which users have to trust.
@@ -31,6 +32,7 @@ __all__ = [
     "ModelFileError",
     "describe",
     "load",
+    "plain_parameters",
     "read_file",
     "save",
     "write_file",
@@ -81,7 +83,7 @@ def load(path: StrPath | IO[bytes]) -> Any:
 
 
 def describe(path: StrPath | IO[bytes]) -> dict[str, Any]:
-    """Describe a valid file without loading it.
+    """Describe a valid file.
 
     Returns
     -------
@@ -91,12 +93,27 @@ def describe(path: StrPath | IO[bytes]) -> dict[str, Any]:
         ``n_features``, ``classes``, ``updates``, ``mistakes``, ``supports``, ``certificate``.
     """
     with opened(path) as container:
-        container.check_sums()
-        header = container.header
-        words = {name: header[name] for name in ("format", "library", "kind")}
+        content = _content(container)
+        words = {name: container.header[name] for name in ("format", "library", "kind")}
         if not (isinstance(words["library"], str) and words["kind"] in KINDS):
             raise ValueError("its header does not name its kind")
-        return {**words, "bytes": container.size, **checked_summary(header["summary"])}
+    words["bytes"] = container.size
+    for clf in filter(is_learner, content.values()):
+        words |= {"estimator": type(clf).__name__, "parameters": plain_parameters(clf)}
+        words |= clf.__summary__()
+    return words
+
+
+def plain_parameters(clf: BaseEstimator) -> dict[str, bool | int | float | str | None]:
+    """The parameters as JSON has them; of other values the names of their classes."""
+    found: dict[str, Any] = {}
+    for name, value in clf.get_params(deep=False).items():
+        plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, float) and not np.isfinite(plain):
+            plain = str(plain)
+        is_plain = plain is None or isinstance(plain, bool | int | float | str)
+        found[name] = plain if is_plain else type(plain).__name__
+    return found
 
 
 def write_file(path: StrPath | IO[bytes], kind: str, content: dict[str, Any]) -> None:
@@ -105,27 +122,24 @@ def write_file(path: StrPath | IO[bytes], kind: str, content: dict[str, Any]) ->
     Values consist of None, bool, int, float, str, lists, tuples, dicts, arrays of numbers or texts,
     CSR matrices, random generators and learners.
     """
-    writer = Writer()
+    arrays: dict[str, np.ndarray] = {}
     trees = {}
     for name, value in content.items():
         with nullcontext() if is_learner(value) else naming(repr(name)):
-            trees[name] = writer.dump(value, "" if name == "model" else name)
-    learners = [value for value in content.values() if is_learner(value)]
-    summary = summary_of(learners[0]) if learners else {}
-    header = {"kind": kind, "library": __version__, "summary": summary, "content": trees}
-    write_container(path, header, writer.arrays)
+            trees[name] = dumped(value, "" if name == "model" else name, arrays)
+    write_container(path, {"kind": kind, "library": __version__, "content": trees}, arrays)
 
 
 def read_file(path: StrPath | IO[bytes], kind: str) -> dict[str, Any]:
     """The values in a file of this kind; `ModelFileError` if it is not a valid one."""
     with opened(path) as container:
-        header = container.header
-        if header.get("kind") != kind:
-            raise ModelFileError(
-                f"{name_of(path)}: the file holds a {header.get('kind')}, not a {kind}."
-            )
-        reader = Reader(container)
-        values = {name: reader.load(value) for name, value in header["content"].items()}
-        if reader.unused:
-            raise ValueError(f"nothing uses its arrays {', '.join(sorted(reader.unused))}")
-        return values
+        if (found := container.header.get("kind")) != kind:
+            raise ModelFileError(f"{name_of(path)}: the file holds a {found}, not a {kind}.")
+        return _content(container)
+
+
+def _content(container: Container) -> dict[str, Any]:
+    found = {name: loaded(tree, container) for name, tree in container.header["content"].items()}
+    if container.unused:
+        raise ValueError(f"nothing uses its arrays {', '.join(sorted(container.unused))}")
+    return found

@@ -7,6 +7,7 @@ read one by one, after their shape and data type have been checked.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import json
@@ -14,6 +15,7 @@ import math
 import os
 import secrets
 import stat
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -23,22 +25,23 @@ import numpy as np
 
 StrPath = str | os.PathLike[str]
 
-VERSION = 4
+VERSION = 5
 HEADER = "maxmargin.json"  # the first entry of the archive
 # A zip archive begins with the header of its first entry, in which its name begins here.
 ZIP_START, NAME_START = b"PK\x03\x04", 30
-OLD_START = b"\x89MXM"  # of format versions up to 3
+
+# Arrays of at most so many bytes are in the header, where they take no time of their own.
+LARGEST_IN_HEADER = 4096
 
 # Compression is worth its time for large arrays of which pieces shrink to this share: then it is as
 # fast as disks are.
 LEVEL, LEAST_TO_COMPRESS, LARGEST_SHARE = 1, 2**16, 0.06
 PIECES, PIECE_BYTES = 16, 512
-# No deflated entry expands by more than this. JSON takes much more memory than its text.
+# No deflated entry expands by more than this.
 LARGEST_EXPANSION, FREE_EXPANSION = 1032, 1024
-LARGEST_HEADER_EXPANSION = 20
 # An empty array takes no bytes in a file, but one row of it may need much memory.
 LARGEST_EMPTY_ROW = 2**26
-PLAIN_KINDS = "biufS"
+PLAIN_KINDS = "biufSU"
 ARRAY_START = b"\x93NUMPY"
 ALIGNMENT, CHUNK = 64, 2**20
 
@@ -53,25 +56,34 @@ def write_container(
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
 ) -> None:
-    """Write a header and arrays by their names."""
+    """Write a header, and arrays by their names."""
     content = {**header, "format": VERSION}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-    compress = LARGEST_HEADER_EXPANSION * len(zlib.compress(text, LEVEL)) >= len(text)
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     with (
         replacing(path) as file,
         zipfile.ZipFile(file, "w", compresslevel=LEVEL) as archive,
     ):
-        with _new_entry(archive, HEADER, len(text), compress) as entry:
-            entry.write(text)
+        archive.writestr(zipfile.ZipInfo(HEADER), text)
         for name, array in arrays.items():
             plain = array.view(np.ndarray)
-            with _new_entry(archive, f"{name}.npy", plain.nbytes, _shrinks(plain)) as entry:
+            archive.compression = zipfile.ZIP_DEFLATED if _shrinks(plain) else zipfile.ZIP_STORED
+            with archive.open(f"{name}.npy", "w", force_zip64=plain.nbytes >= 2**31) as entry:
                 np.lib.format.write_array(entry, plain, allow_pickle=False)
 
 
-def _new_entry(archive: zipfile.ZipFile, name: str, size: int, compress: bool) -> IO[bytes]:
-    archive.compression = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
-    return archive.open(name, "w", force_zip64=size >= 2**31)
+def described(array: np.ndarray) -> dict[str, Any]:
+    """The shape and the data type of an array as JSON."""
+    dtype = array.dtype.newbyteorder("<")
+    columns = [[name, dtype[name].str] for name in dtype.names or ()]
+    found = {"dtype": columns or dtype.str, "shape": list(array.shape)}
+    is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    return {**found, "order": "F"} if is_fortran else found
+
+
+def as_text(array: np.ndarray) -> str:
+    """The bytes of a small array, in the order of `described`."""
+    is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    return base64.b64encode(array.tobytes("F" if is_fortran else "C")).decode()
 
 
 def _shrinks(array: np.ndarray) -> bool:
@@ -145,7 +157,7 @@ def _sync_folder(folder: StrPath) -> None:
 
 # ------------------------------------------------------------------------------------------ reading
 class StoredArray(NamedTuple):
-    """An array in an open file, which has not been read yet."""
+    """An array in an open file, which `numpy.asarray` reads."""
 
     archive: zipfile.ZipFile
     entry: str
@@ -153,35 +165,33 @@ class StoredArray(NamedTuple):
     dtype: np.dtype
     order: str  # "C", or "F" if the first index is the fastest
 
-    @property
-    def nbytes(self) -> int:
-        return self.dtype.itemsize * math.prod(self.shape)
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.read()
-
-    def read(self) -> np.ndarray:
-        """The array, in memory of its own that starts at a cache line."""
-        info, size = self.archive.getinfo(self.entry), self.nbytes
-        memory = np.empty(size + ALIGNMENT, np.uint8)
-        first = -memory.ctypes.data % ALIGNMENT
-        own, at = memory[first : first + size], 0
+        info, own, at = self.archive.getinfo(self.entry), _memory(self), 0
         with self.archive.open(info) as file:
-            fits = file.read(info.file_size - size).startswith(ARRAY_START)
-            while at < size and (some := file.readinto(own.data[at : at + CHUNK])):  # type: ignore[attr-defined]
+            fits = file.read(info.file_size - own.size).startswith(ARRAY_START)
+            while at < own.size and (some := file.readinto(own.data[at : at + CHUNK])):  # type: ignore[attr-defined]
                 at += some
-            if not fits or at < size or file.read(1):  # at the end, the checksum is compared
+            if not fits or at < own.size or file.read(1):  # at the end, the checksum is compared
                 raise ValueError(f"{self.entry} has another size than it states")
-        return own.view(self.dtype).reshape(self.shape, order=self.order)  # type: ignore[call-overload]
+        return _formed(own, self)
 
 
-def described(array: np.ndarray) -> dict[str, Any]:
-    """The shape and the data type of an array as JSON, for `Container.array`."""
-    dtype = array.dtype.newbyteorder("<")
-    columns = [[name, dtype[name].str] for name in dtype.names or ()]
-    found = {"dtype": columns or dtype.str, "shape": list(array.shape)}
-    is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-    return {**found, "order": "F"} if is_fortran else found
+def _size(array: StoredArray) -> int:
+    return array.dtype.itemsize * math.prod(array.shape)
+
+
+def _memory(array: StoredArray) -> np.ndarray:
+    """Memory of its own for an array, which starts at a cache line."""
+    memory = np.empty(_size(array) + ALIGNMENT, np.uint8)
+    first = -memory.ctypes.data % ALIGNMENT
+    return memory[first : first + _size(array)]
+
+
+def _formed(own: np.ndarray, like: StoredArray) -> np.ndarray:
+    array: np.ndarray = own.view(like.dtype).reshape(like.shape, order=like.order)  # type: ignore[call-overload]
+    if like.dtype.kind == "U" and array.size and array.view(np.uint32).max() > sys.maxunicode:
+        raise ValueError(f"{like.entry} has characters that do not exist")
+    return array
 
 
 def _dtype_of(name: object) -> np.dtype:
@@ -200,36 +210,43 @@ def _dtype_of(name: object) -> np.dtype:
 
 
 class Container(NamedTuple):
-    """The content of an open file."""
+    """The content of an open file; `unused` are the names of arrays not yet read."""
 
     header: dict[str, Any]
     archive: zipfile.ZipFile
     size: int
+    unused: set[str]
 
-    def names(self) -> set[str]:
-        """The names of all arrays."""
-        entries = self.archive.namelist()
-        return {name.removesuffix(".npy") for name in entries if name != HEADER}
-
-    def array(self, name: str, tree: dict[str, Any]) -> StoredArray:
-        """The array of this name, as `described` by the header."""
-        shape, dtype, order = tree["shape"], _dtype_of(tree["dtype"]), tree.get("order", "C")
+    def array(self, tree: dict[str, Any]) -> StoredArray | np.ndarray:
+        """An array as `described` by the header, which also names it or has its bytes."""
+        name, shape, dtype = tree.get("array", "an array"), tree["shape"], _dtype_of(tree["dtype"])
+        order = tree.get("order", "C")
         if not all(type(length) is int and length >= 0 for length in shape) or order not in "CF":
             raise ValueError(f"{name}: {shape} is not the shape of an array")
         row = dtype.itemsize * math.prod(filter(None, shape))
         if 0 in shape and row > max(LARGEST_EMPTY_ROW, LARGEST_EXPANSION * self.size):
             raise ValueError(f"the rows of the empty array {name} are huge")
         stored = StoredArray(self.archive, f"{name}.npy", tuple(shape), dtype, order)
+        if "bytes" in tree:
+            return _from_text(tree["bytes"], stored)
+        self.unused.remove(name)
         info = self.archive.getinfo(stored.entry)
-        check_size(info, LARGEST_EXPANSION)
-        if info.file_size <= stored.nbytes:
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{info.filename} is compressed by another method")
+        if info.file_size > LARGEST_EXPANSION * info.compress_size + FREE_EXPANSION:
+            raise ValueError(f"{info.filename} is smaller than it states")
+        if info.file_size <= _size(stored):
             raise ValueError(f"{name} is too small for the shape {shape}")
         return stored
 
-    def check_sums(self) -> None:
-        """Raise unless the checksums of all entries are right."""
-        if (damaged := self.archive.testzip()) is not None:
-            raise zipfile.BadZipFile(f"the checksum of {damaged} is wrong")
+
+def _from_text(text: str, like: StoredArray) -> np.ndarray:
+    content = base64.b64decode(text, validate=True)
+    if len(content) != _size(like):
+        raise ValueError(f"an array has {len(content)} bytes, not those of the shape {like.shape}")
+    own = _memory(like)
+    own[:] = np.frombuffer(content, np.uint8)
+    return _formed(own, like)
 
 
 @contextlib.contextmanager
@@ -245,7 +262,8 @@ def opened(path: StrPath | IO[bytes]) -> Iterator[Container]:
             entries = archive.infolist()
             if sum(entry.compress_size for entry in entries) > size:
                 raise zipfile.BadZipFile("its entries overlap")
-            yield Container(_header(archive), archive, size)
+            names = {entry.filename.removesuffix(".npy") for entry in entries}
+            yield Container(_header(archive), archive, size, names - {HEADER})
 
 
 def _file(path: StrPath | IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
@@ -281,11 +299,6 @@ def is_model_file(path: StrPath) -> bool:
 def _what_it_is(start: bytes) -> str:
     if not start:
         return "the file is empty."
-    if start.startswith(OLD_START):
-        return (
-            "the file is of an older format, which is no longer read: fit the model again and save "
-            "it, or load it with the version of maxmargin that wrote it."
-        )
     if ZIP_START.startswith(start[:4]) and len(start) < NAME_START + len(HEADER):
         return "the file is damaged or truncated."
     return "not a maxmargin file."
@@ -315,21 +328,18 @@ def explained(path: StrPath | IO[bytes]) -> Iterator[None]:
 
 
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    check_size(archive.getinfo(HEADER), LARGEST_HEADER_EXPANSION)
+    # JSON takes much more memory than its text, so the text must not expand as well.
+    if archive.getinfo(HEADER).compress_type != zipfile.ZIP_STORED:
+        raise ValueError("its header is compressed")
     header = json.loads(archive.read(HEADER), parse_constant=_refuse)
     if not isinstance(header, dict):
         raise ValueError("its header is not a JSON object")
     if (version := header["format"]) != VERSION:
-        raise ValueError(f"it is of format version {version}: update maxmargin to read it")
+        raise ValueError(
+            f"it is of format version {version}, and this version of maxmargin reads {VERSION}: "
+            "load it with the version that wrote it, or fit the model again"
+        )
     return header
-
-
-def check_size(info: zipfile.ZipInfo, largest: int) -> None:
-    """Raise if an entry states more than ``largest`` times the bytes that it has."""
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"{info.filename} is compressed by another method")
-    if info.file_size > largest * info.compress_size + FREE_EXPANSION:
-        raise ValueError(f"{info.filename} is smaller than it states")
 
 
 def _refuse(constant: str) -> None:

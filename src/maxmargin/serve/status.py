@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import __version__
-from maxmargin.persistence.learner_files import shown
+from maxmargin.persistence import plain_parameters
 from maxmargin.serve.beginnings import inner_of
 from maxmargin.serve.prometheus import Requests
 from maxmargin.serve.served_model import ServedModel, coverage_of
@@ -36,12 +36,11 @@ class Status:
         progressive, answers, alarm = counts.progressive, counts.answers, model.alarm
         rows = progressive.rows
         learner = inner_of(model.learner)
-        parameters = learner.get_params(deep=False)
         return {
             "status": service.status,
             "version": __version__,
             "algorithm": type(learner).__name__,
-            "parameters": {name: shown(value) for name, value in parameters.items()},
+            "parameters": plain_parameters(learner),
             "classes": model.labels,
             "sequence": service.sequence,
             "events": counts.events,
