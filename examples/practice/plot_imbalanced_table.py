@@ -54,24 +54,24 @@ results = progressive(list(learners.values()), rows)
 reports = {name: result.report() for name, result in zip(learners, results, strict=True)}
 
 # %%
-# The accuracy alone would choose the wrong model. A report has beside it what a guess reaches, and
-# what becomes of each class.
+# Accuracy alone would choose the wrong model. The report adds the accuracy of predicting the
+# largest class, and recall and precision for each class.
 
 
 def measures(report):
     cancelling = next(one for one in report["classes"] if one["label"] == "yes")
     return {
-        "right": report["accuracy"],
-        "right, mean of both classes": report["balanced_accuracy"],
-        "of those who cancel, found": cancelling["recall"],
-        "of those named, cancelling": cancelling["precision"],
+        "accuracy": report["accuracy"],
+        "balanced accuracy": report["balanced_accuracy"],
+        "recall of cancellations": cancelling["recall"],
+        "precision of cancellations": cancelling["precision"],
         "AUC": report["auc"],
     }
 
 
 guess = reports["as it comes"]["largest_class"]
 table = pd.DataFrame({name: measures(report) for name, report in reports.items()})
-print(f"who says no to everybody is right for {100 * guess:.1f} %")
+print(f"always predicting 'no' has an accuracy of {100 * guess:.1f} %")
 print((100 * table).round(1).to_string())
 
 fig, ax = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
@@ -79,7 +79,7 @@ places = np.arange(len(table))
 for shift, name, color in zip((-0.2, 0.2), table, ("tab:gray", "tab:green"), strict=True):
     bars = ax.barh(places + shift, 100 * table[name], height=0.38, color=color, label=name)
     ax.bar_label(bars, fmt="%.1f", padding=3, fontsize="small")
-ax.axvline(100 * guess, color="tab:red", linestyle=":", label="right by always saying no")
+ax.axvline(100 * guess, color="tab:red", linestyle=":", label="always predicting 'no'")
 ax.set_yticks(places, table.index)
 ax.set(xlabel="%", xlim=(0, 112))
 ax.invert_yaxis()
@@ -87,8 +87,8 @@ ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=3)
 plt.show()
 
 # %%
-# What became of the columns? ``fit_stream`` keeps the recipe with the learner, which takes raw rows
-# from then on.
+# How were the columns prepared? ``fit_stream`` keeps the recipe with the learner, which takes raw
+# rows from then on.
 
 clf = clone(learners["class_weight='balanced'"]).fit_stream(rows)
 for column in clf.recipe_.columns_:

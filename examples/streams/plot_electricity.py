@@ -39,8 +39,8 @@ frozen = PassiveAggressive(C=1.0).fit_stream(
 right = frozen.predict(X[quarter:]) == y[quarter:]
 
 # %%
-# Labels come in runs: who says the last one again is right more often than one would think. A
-# learner is worth what it adds to that.
+# Labels come in runs, so repeating the last label is a strong baseline. A learner is worth what it
+# adds to that.
 
 repeating = reports[0].report()["repeating"]
 accuracy = {report.name: report.accuracy for report in reports}

@@ -84,7 +84,8 @@ def predict(
         sys.stdout.flush()
         if source.skipped:
             shown = repr(instead.strip()) if instead.strip() else "empty"
-            complain(f"{source.skipped:,} rows could not be read: their lines are {shown}.")
+            rows = "1 row" if source.skipped == 1 else f"{source.skipped:,} rows"
+            complain(f"{rows} could not be read; printed in place of each: {shown}.")
 
 
 def check_labels(block: Any, learner: BaseEstimator, source: Any) -> None:
