@@ -41,12 +41,9 @@ def arrays(X, y, count):
     return da.from_array(X, chunks=(rows, -1)), da.from_array(y, chunks=rows)
 
 
-@pytest.mark.parametrize("clf", [MaxMargin(), PassiveAggressive(), MaxMargin(soft_margin=0.0)])
+@pytest.mark.parametrize("clf", [MaxMargin(), PassiveAggressive()])
 def test_it_is_the_plain_executor(client, data, clf):
     X, y = data
-    if clf.get_params()["soft_margin"] == 0.0 and isinstance(clf, MaxMargin):
-        y = (X[:, 0] > 3).astype(int)
-        X = X + 0.5 * np.eye(1, 6) * np.where(y, 1, -1)[:, None]
     far = DaskClassifier(clf, client).fit(*arrays(X, y, 10))
     assert same(far, fit(clf, evenly(X, y, 10)))
     assert far.n_iter_ == clf.n_iter_
@@ -162,10 +159,10 @@ def test_what_is_refused_is_said_at_once(client, data):
 
 def test_copies_leave_the_client_where_it_is(client, data):
     rows, labels = arrays(*data, 4)
-    far = DaskClassifier(MaxMargin(soft_margin=0.5), client, rounds=9, patience=5.0)
+    far = DaskClassifier(MaxMargin(soft_margin=0.5), client, rounds=9)
     twin = clone(far)
     assert twin.client is client
-    assert (twin.rounds, twin.patience, twin.estimator.soft_margin) == (9, 5.0, 0.5)
+    assert (twin.rounds, twin.estimator.soft_margin) == (9, 0.5)
     assert twin.estimator is not far.estimator
     far.fit(rows, labels)
     assert not hasattr(clone(far), "estimator_")
@@ -179,8 +176,6 @@ def test_copies_leave_the_client_where_it_is(client, data):
 def test_clients(client, data):
     with pytest.raises(ValueError, match="rounds"):
         DaskClassifier(MaxMargin(), rounds=0).fit(*arrays(*data, 2))
-    with pytest.raises(ValueError, match="patience"):
-        DaskClassifier(MaxMargin(), patience=-1).fit(*arrays(*data, 2))
 
     class Asynchronous:
         asynchronous = True
@@ -203,16 +198,6 @@ def test_without_a_client(data):
 def slowly(X):
     time.sleep(0.2)
     return X
-
-
-@pytest.mark.serial
-def test_a_cluster_without_workers_is_an_error(data):
-    how = {"n_workers": 0, "dashboard_address": ":0", "processes": False}
-    with LocalCluster(**how) as empty, Client(empty) as client:
-        began = time.monotonic()
-        with pytest.raises(ClusterError, match="no worker of the Dask cluster for 2 seconds"):
-            DaskClassifier(MaxMargin(), client, patience=2.0).fit(*arrays(*data, 2))
-        assert time.monotonic() - began < 20.0
 
 
 class Processes:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +33,6 @@ except ImportError as error:  # pragma: no cover
         f'maxmargin.dask needs Dask: pip install "maxmargin[dask]" ({error})'
     ) from None
 
-SECONDS_BETWEEN_CHECKS = 1.0  # whether there are workers
 # Models of many features are part of the graph, so that lost results can be recomputed.
 LARGE_GRAPH = {"distributed.admin.large-graph-warning-threshold": "4 GiB"}
 
@@ -60,8 +57,6 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     rounds : int, default=None
         Maximum number of rounds. By default the `max_iter` of `MaxMargin`, and one for other
         learners.
-    patience : float, default=30.0
-        Seconds without a worker or a scheduler after which an error is raised.
 
     Attributes
     ----------
@@ -88,12 +83,10 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         estimator: Any,
         client: Any = None,
         rounds: int | None = None,
-        patience: float = 30.0,
     ) -> None:
         self.estimator = estimator
         self.client = client
         self.rounds = rounds
-        self.patience = patience
 
     # ------------------------------------------------------------------------------------- learning
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
@@ -113,34 +106,19 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         **options
             Options of `maxmargin.streams.open` for files, such as ``label="spam"``.
         """
-        self._check_parameters()
         local = clone(self.estimator)
         check_can_learn(local, self.rounds)
-        executor = DaskExecutor(self._client(), self.patience)
+        executor = DaskExecutor(self._client())
         shards = _shards(executor, X, y, sample_weight, options)
         title = f"{type(local).__name__} on {len(shards)} partitions"
         with bar(title, None, "rounds", enabled=bool(local.verbose)) as advance:
-            began = time.perf_counter()
 
             def report(progress: RoundProgress) -> None:
-                nonlocal began
-                rate = progress.rows / max(time.perf_counter() - began, 1e-9)
-                began = time.perf_counter()
-                note = (
-                    f"round {progress.rounds}, certified {progress.ratio:.4f}, {rate:,.0f} rows/s"
-                )
-                advance(1, note=note)
+                advance(1, note=f"round {progress.rounds}, certified {progress.ratio:.4f}")
 
             fit(local, shards, executor, rounds=self.rounds, report=report)
         self.estimator_ = local
         return self
-
-    def _check_parameters(self) -> None:
-        rounds, patience = self.rounds, self.patience
-        if rounds is not None and not (isinstance(rounds, Integral) and rounds >= 1):
-            raise ValueError(f"rounds must be None or a whole number from 1 on, got {rounds!r}.")
-        if not (isinstance(patience, Real) and float(patience) > 0.0):
-            raise ValueError(f"patience must be a number of seconds, got {patience!r}.")
 
     def _client(self) -> Any:
         client = self.client
@@ -165,7 +143,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """The client is shared, since it cannot be copied."""
-        return type(self)(clone(self.estimator), self.client, self.rounds, self.patience)
+        return type(self)(clone(self.estimator), self.client, self.rounds)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the client, which cannot be pickled."""
@@ -183,7 +161,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> float:
         """The accuracy on rows given as for `fit`."""
         local = self._fitted()
-        executor = DaskExecutor(self._client(), self.patience)
+        executor = DaskExecutor(self._client())
         shards = _shards(executor, X, y, sample_weight, options)
         state: Any = state_of(local)
         if isinstance(shards[0], File):
@@ -239,8 +217,8 @@ class DaskExecutor:
     Tasks are pure: the scheduler recomputes what is lost with a worker, to the bit.
     """
 
-    def __init__(self, client: Any, patience: float) -> None:
-        self.client, self.patience = client, patience
+    def __init__(self, client: Any) -> None:
+        self.client = client
 
     def place(self, shards: Sequence[Any]) -> Sequence[Any]:
         with _as_cluster_errors():
@@ -263,7 +241,7 @@ class DaskExecutor:
             leaves = self._map(answer, len(shards), sent, shards)
             root = tree(leaves, lambda some: self._submit(merged, sent, some))
         try:
-            return self._result(root, shards, leaves)
+            return self._result(root, shards)
         finally:  # unfinished tasks are useless
             for future in (root, *leaves):
                 future.release()
@@ -281,50 +259,16 @@ class DaskExecutor:
         with dask.config.set(LARGE_GRAPH):
             return self.client.submit(function, *given, pure=False)
 
-    def _result(self, root: Any, shards: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        alone_since: float | None = None
-        while not root.done():
-            try:
-                distributed.wait(root, timeout=SECONDS_BETWEEN_CHECKS)
-            except (TimeoutError, distributed.TimeoutError):
-                if self._has_workers():
-                    alone_since = None
-                    continue
-                alone_since = alone_since or time.monotonic()
-                if time.monotonic() - alone_since >= self.patience:
-                    raise ClusterError(
-                        f"There was no worker of the Dask cluster for {self.patience:g} seconds."
-                    ) from None
-            except distributed.CancelledError:
-                break
-        if root.status == "finished":
+    def _result(self, root: Any, shards: Sequence[Any]) -> Any:
+        """The merged answer; the error of a shard that cannot be read names it."""
+        try:
             with _as_cluster_errors():
                 return self.client.gather(root)
-        # If the scheduler cannot read the graph of a shard, dependent tasks are cancelled.
-        if "error" in {root.status, *(shard.status for shard in shards)}:
-            raise self._blamed(root, shards, leaves)
-        raise ClusterError("The scheduler of the Dask cluster was lost.")
-
-    def _has_workers(self) -> bool:
-        if self.client.status != "running":
-            return False
-        try:
-            return bool(self.client.nthreads(callback_timeout=self.patience))
-        except (OSError, TimeoutError, distributed.TimeoutError):
-            return False
-
-    def _blamed(self, root: Any, shards: Sequence[Any], leaves: Sequence[Any]) -> BaseException:
-        """The error of the first failed shard, with its name."""
-        for k, (shard, leaf) in enumerate(zip(shards, leaves, strict=True)):
-            for future in (shard, leaf):
-                if future.status == "error":
-                    error = future.exception()
-                    if isinstance(error, ShardError):
-                        return error
-                    named = ShardError.naming(f"partition {k}", error)
-                    named.__cause__ = error
-                    return named
-        return root.exception()
+        except Exception as error:
+            failed = (k for k, shard in enumerate(shards) if shard.status == "error")
+            if isinstance(error, ShardError) or (k := next(failed, None)) is None:
+                raise
+            raise ShardError.naming(f"partition {k}", shards[k].exception()) from error
 
 
 def _itself(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
@@ -10,10 +11,9 @@ from sklearn.base import BaseEstimator, clone
 from maxmargin.algorithms.maxmargin import MaxMargin, as_state
 from maxmargin.distributed.distributed_newton import Report, RoundProgress, solved
 from maxmargin.distributed.executor import Executor, Plain
-from maxmargin.distributed.hard_margin import separated
 from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
 from maxmargin.distributed.shards import File, Schemas, encoded
-from maxmargin.distributed.survey import Job, Overview, ShardTotals, SurveyQuestion, overview_of
+from maxmargin.distributed.survey import Job, Overview, SurveyQuestion, overview_of
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.protocol import put_state
 
@@ -57,8 +57,6 @@ def fit(
     """
     if not shards:
         raise ValueError("There are no shards to learn from.")
-    if rounds is not None and rounds < 1:
-        raise ValueError(f"rounds must be a whole number from 1 on, got {rounds!r}.")
     check_can_learn(estimator, rounds)
     exact = isinstance(estimator, MaxMargin)
     executor, learner = executor or Plain(), clone(estimator)
@@ -72,8 +70,7 @@ def fit(
         if rounds is not None and rounds <= most:
             most, limit = rounds, "rounds"
         problems = problems_for(columns.classes, multilabel=columns.multilabel)
-        solve = separated if learner.soft_margin == 0.0 else solved
-        found = solve(job, problems, most, report)
+        found = solved(job, problems, most, report)
         state = as_state(found, columns.classes, columns.features, columns.multilabel)
         estimator.conclude(state._replace(schema=schema), overview.found.radius, limit)
     return estimator
@@ -81,6 +78,8 @@ def fit(
 
 def check_can_learn(estimator: Any, rounds: int | None) -> None:
     """Raise if an estimator cannot learn from shards, before any is read."""
+    if rounds is not None and not (isinstance(rounds, Integral) and rounds >= 1):
+        raise ValueError(f"rounds must be None or a whole number from 1 on, got {rounds!r}.")
     if isinstance(estimator, MaxMargin):
         estimator.check_can_fit()
         if estimator.kernel != "linear" or estimator.device != "cpu":
@@ -95,7 +94,12 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
                 f"{estimator.calibration!r}; MaxMargin.path of some of the rows suggests a number, "
                 "to be multiplied by the ratio of their numbers."
             )
-        if estimator.loss != "squared_hinge" and float(estimator.soft_margin) > 0.0:
+        if estimator.soft_margin == 0.0:
+            raise ValueError(
+                "MaxMargin learns soft margins from shards, got soft_margin=0: use a small "
+                "soft_margin, or fit all rows on one machine."
+            )
+        if estimator.loss != "squared_hinge":
             raise ValueError(
                 f"MaxMargin cannot learn from shards with loss={estimator.loss!r}: use "
                 "loss='squared_hinge', or fit all rows on one machine."
@@ -108,46 +112,11 @@ def _surveyed(
     learner: BaseEstimator, shards: Sequence[Any], executor: Executor
 ) -> tuple[Overview, Any, dict[str, Any] | None]:
     """The survey of all rows, shards with class codes, and the schema of files."""
-    placed, schema, guesses = executor.place(shards), None, False
-    if is_file := isinstance(shards[0], File):
-        options = shards[0].options
+    placed, schema = executor.place(shards), None
+    if isinstance(shards[0], File):
         schema = executor.ask(Schemas(), placed[:1])
-        if schema["format"] == "svmlight":
-            # The first column is known only from all files: they are read as if it were 0.
-            guesses = options.get("zero_based", "auto") == "auto"
-            schema = {"format": "svmlight", "zero_based": True, "least_width": 1}
-            placed = executor.derive(_read_by, placed, schema, guesses)
-        else:
-            if schema.get("vocabulary") and "vocabulary" not in options:
-                schema = executor.ask(Schemas(), placed)
-            placed = executor.derive(_read_by, placed, schema, False)
-    wider = is_file and schema is not None and schema["format"] == "svmlight"
-    found: ShardTotals = executor.ask(SurveyQuestion(learner, len(shards)), placed)
-    if guesses and not found.zero:
-        found = _from_one(found)
-    most = shards[0].options.get("n_features") if wider else None
-    overview = overview_of(learner, found, wider=wider, width=most)
-    if wider:
-        zero_based = found.zero if guesses else shards[0].options["zero_based"]
-        width = overview.columns.features.count
-        schema = {"format": "svmlight", "zero_based": bool(zero_based), "least_width": width}
-        placed = executor.derive(_read_by, executor.place(shards), schema, guesses)
+        if schema.get("vocabulary") and "vocabulary" not in shards[0].options:
+            schema = executor.ask(Schemas(), placed)
+        placed = executor.derive(File.read_by, placed, schema)
+    overview = overview_of(learner, executor.ask(SurveyQuestion(learner, len(shards)), placed))
     return overview, executor.derive(encoded, placed, overview.columns), schema
-
-
-def _read_by(shard: File, schema: dict[str, Any], guesses: bool) -> File:
-    options = {k: v for k, v in shard.options.items() if k != "zero_based" or not guesses}
-    if guesses and schema["least_width"] == 1:  # columns may be numbered from 1
-        options.pop("n_features", None)
-    return shard._replace(schema=schema, options=options)
-
-
-def _from_one(found: ShardTotals) -> ShardTotals:
-    """The same for columns that are numbered from 1."""
-    return found._replace(
-        columns=tuple(
-            (columns._replace(count=max(columns.count - 1, 1)), name)
-            for columns, name in found.columns
-        ),
-        samples=tuple(sample._replace(X=sample.X[:, 1:]) for sample in found.samples),
-    )

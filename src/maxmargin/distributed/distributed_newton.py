@@ -1,9 +1,8 @@
 """The maximum soft margin of rows in shards, by the same Newton steps as on one machine.
 
 The oracle asks at the end of a step of each problem for the sums of gradient and certificate, the
-Hessian, and the costs and slopes of shorter steps. So a good step costs one round. Any other one is
-made shorter by questions about slopes alone. The first point is the exact solution for a sample of
-the rows.
+Hessian, and the costs and slopes of shorter steps. So a good step costs one round; any other one
+costs a second, at its best length. The first point is the exact solution for a sample of the rows.
 """
 
 from __future__ import annotations
@@ -44,12 +43,9 @@ from maxmargin.solvers.newton_passes import Chosen
 from maxmargin.training import inputs
 
 # Shares of a step at which its cost is computed; the last one is the whole step.
-LENGTHS = np.array([0.0, 0.01, 0.03, 0.1, 0.25, 0.5, 1.0])
+LENGTHS = np.append(0.0, 4.0 ** np.arange(-10, 1))
 # A whole step is taken if it gains at least this share of the best gain.
 GOOD = 0.5
-# The best length of any other one has at most this share of the first slope, or is the best one
-# known after so many questions, each about that many lengths between two others.
-FLAT, NARROWINGS, BETWEEN = 1e-3, 6, 6
 # The number of values that are processed together, so that they stay in the cache.
 NUMBERS_AT_ONCE = 2**18
 
@@ -129,18 +125,18 @@ class PointQuestion(NamedTuple):
         sums = Sums(
             np.zeros((2 * count, size)),
             np.zeros((2 * count, 3)),
-            np.zeros((count, LENGTHS.size, 3)),
+            np.zeros((count, LENGTHS.size, 2)),
             np.zeros((which.size, size, size) if is_direct else (which.size, size)),
         )
         buffers, gathering = row_buffers(size), Gathering(self.center)
-        moving, lengths = which[self.steps[which].any(axis=1)], np.tile(LENGTHS, (count, 1))
+        moving = which[self.steps[which].any(axis=1)]
         for chosen, slack in self.problems.blocks(shard, self.points):
             rows, weights = chosen.rows, chosen.sample_weight
             passes.pulls(chosen, which, slack, np.inf, sums.pulls, sums.totals)
             if moving.size:
                 change = _outputs(chosen, moving, self.steps)
                 slack[moving] += change[moving]
-                passes.along_steps(slack, change, chosen, moving, lengths, sums.along)
+                passes.along_steps(slack, change, chosen, moving, LENGTHS, sums.along)
                 slack[moving] -= change[moving]
             for n, c in enumerate(which):
                 active, curvature = chosen.numbers[slack[c] > 0.0], sums.curvature[n]
@@ -154,25 +150,6 @@ class PointQuestion(NamedTuple):
             return sums
         upper = np.triu_indices(size)
         return sums._replace(curvature=np.stack([each[upper] for each in sums.curvature]))
-
-
-class Along(NamedTuple):
-    """The question about costs at some lengths of steps, and half their derivatives."""
-
-    problems: Asked
-    points: np.ndarray  # where steps begin
-    steps: np.ndarray
-    lengths: np.ndarray
-
-    def merged(self, answers: Sequence[Any]) -> Any:
-        return added(answers)
-
-    def answer(self, shard: Any) -> np.ndarray:
-        out, which = np.zeros((*self.lengths.shape, 3)), self.problems.which
-        for chosen, slack in self.problems.blocks(shard, self.points):
-            change = _outputs(chosen, which, self.steps)
-            passes.along_steps(slack, change, chosen, which, self.lengths, out)
-        return out
 
 
 class Product(NamedTuple):
@@ -247,6 +224,20 @@ class Best:
     def solution(self, rounds: int, tol: float) -> Solution:
         reached = are_reached(self.margins, self.bounds, tol)
         return Solution(self.weights, self.margins, self.bounds, self.evidence, rounds, reached)
+
+
+def best_length(values: np.ndarray, slopes: np.ndarray) -> float:
+    """The length of a step with the least cost, given costs and their slopes at `LENGTHS`.
+
+    Slopes grow. Where they change sign, the secant gives the root.
+    """
+    if values[0] - values[-1] >= GOOD * (values[0] - values.min()):
+        return 1.0
+    low = np.count_nonzero(slopes < 0.0) - 1
+    if low < 0 or low == LENGTHS.size - 1:
+        return float(LENGTHS[low + (low < 0)])
+    (a, b), (below, above) = LENGTHS[low : low + 2], slopes[low : low + 2]
+    return float(a + (b - a) * below / (below - above))
 
 
 class ShardOracle:
@@ -340,51 +331,20 @@ class ShardOracle:
         if self.rounds >= self.most:
             return False
         sums = self._ask(which, directions)
-        lengths = np.tile(LENGTHS, (self.problems, 1))
-        along = self._along(directions, sums.along, lengths)
-        values = along[0][which]
-        is_good = values[:, 0] - values[:, -1] >= GOOD * (values[:, 0] - values.min(axis=1))
-        good, bad = which[is_good], which[~is_good]
-        if bad.size:
-            best = self._lengths(bad, directions, along[1:])
-            self.weights[bad] += best[bad, None] * directions[bad]
-            self.stale[bad] = True
-        self.weights[good] += directions[good]
-        self._take(good, sums, which)
+        values, slopes = self._costs(directions, sums.along)
+        lengths = np.array(list(map(best_length, values, slopes)))
+        whole = lengths[which] == 1.0
+        self.weights[which] += lengths[which, None] * directions[which]
+        self.stale[which] = ~whole
+        self._take(which[whole], sums, which)
         return True
 
-    def _along(self, steps: np.ndarray, losses: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """2 lambda P at these lengths of steps, and half its two derivatives."""
+    def _costs(self, steps: np.ndarray, losses: np.ndarray) -> np.ndarray:
+        """2 lambda P at `LENGTHS` of steps, and half its derivative."""
         w, step = self.weights[:, :-1], steps[:, :-1]
         ww, wd, dd = ((a * b).sum(axis=1)[:, None] for a, b in ((w, w), (w, step), (step, step)))
-        value, slope = ww + lengths * (2.0 * wd + lengths * dd), wd + lengths * dd
-        squares = np.stack([value, slope, np.broadcast_to(dd, lengths.shape)])
+        squares = np.stack([ww + LENGTHS * (2.0 * wd + LENGTHS * dd), wd + LENGTHS * dd])
         return self.penalty * squares + np.moveaxis(losses, -1, 0)
-
-    def _lengths(self, which: np.ndarray, steps: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """The best lengths of steps, given slopes and curvatures at `LENGTHS`.
-
-        Derivatives are piecewise linear and grow: Newton's step from either side of the root leads
-        to it, unless another row becomes active, or no longer is, on the way.
-        """
-        lengths, (slopes, curvatures) = np.tile(LENGTHS, (self.problems, 1)), known
-        first, best = np.abs(slopes[:, 0]), np.zeros(self.problems)
-        for _ in range(NARROWINGS):
-            between = np.zeros((self.problems, BETWEEN + 2))
-            for c in which.tolist():
-                rises = np.flatnonzero(slopes[c] >= 0.0)
-                high = int(rises[0]) if rises.size else slopes.shape[1] - 1
-                ends = [max(high - 1, 0), high]
-                (a, b), bends = lengths[c, ends], np.maximum(curvatures[c, ends], 1e-300)
-                roots = np.clip(lengths[c, ends] - slopes[c, ends] / bends, a, b)
-                between[c] = np.sort(np.append(np.linspace(a, b, BETWEEN), roots))
-            asked = self.job.ask(Along(self.about(which), self.weights, steps, between))
-            lengths, (_, slopes, curvatures) = between, self._along(steps, asked, between)
-            flattest = np.abs(slopes).argmin(axis=1)
-            best = lengths[np.arange(self.problems), flattest]
-            if (np.abs(slopes).min(axis=1) <= FLAT * first)[which].all():
-                break
-        return best
 
     def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
         raise AssertionError("shards have no rounds of goals")

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin import streams
@@ -68,6 +67,10 @@ class File(NamedTuple):
     def source(self) -> streams.Source:
         return streams.open(self.path, schema=self.schema, **self.options)
 
+    def read_by(self, schema: dict[str, Any]) -> File:
+        """The file, to be read by this schema."""
+        return self._replace(schema=schema)
+
     def blocks(self) -> Iterator[ShardBlock]:
         for block in self.source().blocks():
             yield ShardBlock(block.X, block.y, block.weight)
@@ -118,8 +121,7 @@ class Columns(NamedTuple):
                 yield rows
 
     def encode(self, block: ShardBlock) -> Rows:
-        X = as_wide(block.X, self.features.count) if sparse.issparse(block.X) else block.X
-        X, _ = inputs.check_X(trainer_of(self.learner).options, X, self.features)
+        X, _ = inputs.check_X(trainer_of(self.learner).options, block.X, self.features)
         y = inputs.check_y(block.y, X.shape[0], multilabel=self.multilabel)
         sample_weight = check_weights(block.weight, X.shape[0])
         if not sample_weight.all():
@@ -156,21 +158,21 @@ def encoded(shard: Held | File, columns: Columns) -> Encoded:
     return Encoded(shard.number, shard.name, tuple(columns.rows(shard)))
 
 
-def as_wide(X: Any, width: int) -> Any:
-    """Sparse rows with at least so many columns."""
-    if X.shape[1] >= width or X.format != "csr":
-        return X
-    return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-
-
 # ----------------------------------------------------------------------------- columns of all files
 class Schemas(NamedTuple):
     """The question about the schema of files."""
 
     def answer(self, shard: File) -> dict[str, Any]:
-        source = shard.source()
-        # The schema of svmlight text would need a survey of all rows.
-        return {"format": "svmlight"} if source.format == "svmlight" else source.schema()
+        source, options = shard.source(), shard.options
+        if source.format != "svmlight":
+            return source.schema()
+        base, width = options.get("zero_based", "auto"), options.get("n_features")
+        if base == "auto" or width is None:
+            raise ValueError(
+                "The columns of svmlight text are known only from all of its files: pass "
+                "zero_based=True or False, and n_features=."
+            )
+        return {"format": "svmlight", "zero_based": bool(base), "least_width": int(width)}
 
     def merged(self, answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """The schema of the first file, with the values of text of all files."""

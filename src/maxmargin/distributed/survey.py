@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin.distributed.executor import Executor, Question
-from maxmargin.distributed.shards import Columns, ShardBlock, ShardError, as_wide
+from maxmargin.distributed.shards import Columns, ShardError
 from maxmargin.solvers.linear_oracle import MOST_DIRECT
 from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels, likely_classes, only_one_class
@@ -50,11 +50,10 @@ class ShardTotals(NamedTuple):
     least: float  # weight
     weighted: bool  # are there weights other than 1?
     radius: float  # the largest norm of a row
-    zero: bool  # does column 0 have a value?
     samples: tuple[SampledRows, ...]  # of each shard
 
 
-NOTHING = ShardTotals(0, 0, (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, False, ())
+NOTHING = ShardTotals(0, 0, (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, ())
 
 
 class SurveyQuestion(NamedTuple):
@@ -65,23 +64,20 @@ class SurveyQuestion(NamedTuple):
 
     def answer(self, shard: Any) -> ShardTotals:
         seen, reservoir, features = NOTHING, None, None
-        random = np.random.default_rng(shard.number)
+        random, trainer = np.random.default_rng(shard.number), trainer_of(self.learner)
         for block in shard.blocks():
-            X, columns = inputs.check_X(
-                trainer_of(self.learner).options, block.X, self._same(features, block)
-            )
-            features = features or columns
+            X, features = inputs.check_X(trainer.options, block.X, features)
             y = inputs.check_y(block.y, X.shape[0], multilabel=True)
-            check_number_of_labels(trainer_of(self.learner), y)
+            check_number_of_labels(trainer, y)
             inputs.check_labels(y)
-            radius = inputs.check_values(X, columns)
+            radius = inputs.check_values(X, features)
             weight = check_weights(block.weight, X.shape[0])
             weighted = bool((weight != 1.0).any())
             if not weight.all():
                 X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
             layout = "sparse" if sparse.issparse(X) else "dense"
             here = self._counted(X, y, weight)._replace(
-                columns=((columns, shard.name),),
+                columns=((features, shard.name),),
                 kinds=(((_kind_of(y), layout), shard.name),),
                 weighted=weighted,
                 radius=radius,
@@ -94,12 +90,6 @@ class SurveyQuestion(NamedTuple):
             return seen
         return seen._replace(samples=(reservoir.sample(),))
 
-    def _same(self, features: Features | None, block: ShardBlock) -> Features | None:
-        """The columns of the first block, which sparse blocks may extend."""
-        if features is not None and sparse.issparse(block.X):
-            return features._replace(count=max(features.count, block.X.shape[1]))
-        return features
-
     def _wanted(self, X: Any) -> int:
         filled = X.nnz / max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
         rows = max(LEAST_SAMPLE, PER_FEATURE * min(X.shape[1], MOST_DIRECT))
@@ -107,7 +97,6 @@ class SurveyQuestion(NamedTuple):
         return -(-rows // self.shards)
 
     def _counted(self, X: Any, y: np.ndarray, weight: np.ndarray) -> ShardTotals:
-        zero = bool((X.indices == 0).any()) if sparse.issparse(X) else True
         if y.ndim == 2:
             labels, totals = np.arange(y.shape[1]), (y.T @ np.ones(y.shape[0])).astype(float)
         else:
@@ -120,7 +109,6 @@ class SurveyQuestion(NamedTuple):
             totals=totals,
             total_weight=float(weight.sum()),
             least=float(weight.min(initial=np.inf)),
-            zero=zero,
         )
 
     def merged(self, answers: Sequence[ShardTotals]) -> ShardTotals:
@@ -145,7 +133,6 @@ class SurveyQuestion(NamedTuple):
             least=min(part.least for part in parts),
             weighted=any(part.weighted for part in parts),
             radius=max(part.radius for part in parts),
-            zero=any(part.zero for part in parts),
             samples=tuple(sample for part in parts for sample in part.samples),
         )
 
@@ -176,36 +163,32 @@ class Reservoir:
 
     def __init__(self, size: int, random: np.random.Generator) -> None:
         self.size, self.random, self.seen = size, random, 0
-        self.parts = list[tuple[Any, np.ndarray, np.ndarray]]()
-        self.numbers = np.zeros(0)
+        self.parts = list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]]()
 
     def add(self, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
-        drawn = self.random.random(X.shape[0])
-        self.seen += drawn.size
-        chosen = np.sort(np.argsort(drawn, kind="stable")[: self.size])
-        self.parts.append((X[chosen], y[chosen], weight[chosen]))
-        self.numbers = np.concatenate([self.numbers, drawn[chosen]])
-        if self.numbers.size > 4 * self.size:
+        self.seen += X.shape[0]
+        self.parts.append(self._lowest(X, y, weight, self.random.random(X.shape[0])))
+        if sum(part[1].shape[0] for part in self.parts) > 4 * self.size:
             self._prune()
 
+    def _lowest(self, *arrays: Any) -> Any:
+        chosen = np.sort(np.argsort(arrays[-1], kind="stable")[: self.size])
+        return tuple(array[chosen] for array in arrays)
+
     def _prune(self) -> None:
-        X, y, weight = (stacked([part[k] for part in self.parts]) for k in range(3))
-        chosen = np.sort(np.argsort(self.numbers, kind="stable")[: self.size])
-        self.parts = [(X[chosen], y[chosen], weight[chosen])]
-        self.numbers = self.numbers[chosen]
+        self.parts = [self._lowest(*map(stacked, zip(*self.parts, strict=True)))]
 
     def sample(self) -> SampledRows:
         self._prune()
-        ((X, y, weight),) = self.parts
-        return SampledRows(X, y, weight * (self.seen / max(self.numbers.size, 1)))
+        ((X, y, weight, _),) = self.parts
+        return SampledRows(X, y, weight * (self.seen / max(y.shape[0], 1)))
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Vertically stacked rows; sparse ones may differ in width."""
-    if not sparse.issparse(parts[0]):
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-    width = max(part.shape[1] for part in parts)
-    return sparse.vstack([as_wide(part, width) for part in parts], format="csr")
+    """Vertically stacked rows, or joined arrays."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 # ---------------------------------------------------------------------------------------- overview
@@ -234,23 +217,13 @@ class Job(NamedTuple):
         return self.executor.ask(question, self.shards)
 
 
-def overview_of(
-    learner: BaseEstimator, found: ShardTotals, *, wider: bool, width: int | None = None
-) -> Overview:
-    """The overview of a survey; raises if the shards are incompatible.
-
-    With ``wider``, rows may have any number of columns, or at most ``width``.
-    """
+def overview_of(learner: BaseEstimator, found: ShardTotals) -> Overview:
+    """The overview of a survey; raises if the shards are incompatible."""
     if not found.columns:
         raise ValueError("There are no rows to learn from: all partitions are empty.")
     check_any(found.rows)
-    _check_same(found, wider)
+    _check_same(found)
     features, multilabel = found.columns[0][0], found.kinds[0][0][0].endswith("labels a row")
-    if wider:
-        widest, name = max(((each.count, name) for each, name in found.columns))
-        if width is not None and widest > width:
-            raise ShardError(f"{name}: there are {widest} columns, more than n_features={width}.")
-        features = features._replace(count=width or widest)
     classes = found.labels
     if multilabel:
         same = np.flatnonzero((found.totals == 0.0) | (found.totals == found.rows))
@@ -268,21 +241,19 @@ def overview_of(
         found = found._replace(total_weight=total, least=least, weighted=True)
     columns = Columns(learner, features, classes, class_weight, multilabel)
     X, y, weight = (stacked([part[k] for part in found.samples]) for k in range(3))
-    if sparse.issparse(X):
-        X = as_wide(X, features.count)
     if not multilabel:
         weight = weight * class_weight[inputs.class_codes(y, classes)]
     return Overview(columns, found, SampledRows(X, y, weight))
 
 
-def _check_same(found: ShardTotals, wider: bool) -> None:
+def _check_same(found: ShardTotals) -> None:
     (kinds, first), *others = found.kinds
     for strange, name in others:
         for what, here, there in zip(("labels", "rows"), strange, kinds, strict=True):
             if here != there:
                 raise ShardError(f"{name}: the {what} are {here}, those of {first} are {there}.")
     (features, first), *more = found.columns
-    for other, name in () if wider else more:
+    for other, name in more:
         if other.count != features.count:
             raise ShardError(
                 f"{name}: there are {other.count} columns, {first} has {features.count}."

@@ -78,19 +78,18 @@ def pulls(chosen, lines, slack, limit, sums, totals):  # type: ignore[no-untyped
 
 @Compiled
 def along_steps(slack, change, chosen, lines, lengths, out):  # type: ignore[no-untyped-def]
-    """Add ``sum s left^2`` and half its two derivatives by t, ``left = slack - t change``.
+    """Add ``sum s left^2`` and half its derivative by t, ``left = slack - t change``.
 
     ``change`` is what the whole step, t = 1, takes off the slacks; t is one of the lengths.
     """
     for c in lines:
         for n in range(chosen.numbers.size):
             s, by = chosen.sample_weight[chosen.numbers[n]], change[c, n]
-            for k in range(lengths.shape[1]):
-                left = slack[c, n] - lengths[c, k] * by
+            for k in range(lengths.size):
+                left = slack[c, n] - lengths[k] * by
                 if left > 0.0:
                     out[c, k, 0] += s * left * left
                     out[c, k, 1] -= s * left * by
-                    out[c, k, 2] += s * by * by
 
 
 class Objective(NamedTuple):
