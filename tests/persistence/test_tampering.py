@@ -284,7 +284,7 @@ def test_numbers_that_cannot_be(which, path, value, tmp_path):
 def test_counts_below_zero(column, tmp_path):
     tampered = Tampered(streamed(made(Perceptron)), tmp_path)
     tampered.array("tally")[column] = -1
-    tampered.is_refused(f"tally: {column} is not a count")
+    tampered.is_refused(f"tally has a {column} that is not a count")
 
 
 def test_parameters_that_the_learner_has_not(tmp_path):

@@ -371,7 +371,6 @@ class MaxMargin(Kernels, Predicting):
             model = self._expansion_from(leaves, kernel, problems)
         if leaves:
             raise model_tree.Misfit(f"no solution has {', '.join(sorted(leaves))}")
-        model_tree.check_ranges(model, classes.size)
         return model
 
     def _expansion_from(self, leaves: dict[str, Any], name: object, problems: int) -> Any:

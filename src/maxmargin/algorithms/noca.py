@@ -413,10 +413,8 @@ class NOCA(Streamable):
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
         leaves = found.pop("model")
         components, width = leaves["mixture.means"].shape
-        model = model_tree.filled(
-            MixtureModel(new_mixture(Mixture, classes.size, width, components, 0.0)), leaves
-        )
-        model_tree.check_ranges(model, classes.size)
+        blank = MixtureModel(new_mixture(Mixture, classes.size, width, components, 0.0))
+        model = model_tree.filled(blank, leaves, classes=classes.size)
         if leaves or model.used() > components:
             raise model_tree.Misfit("the parts of mixture do not fit together")
         return cast(Model, model)

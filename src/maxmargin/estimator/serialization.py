@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -124,6 +124,16 @@ def _structure(spec: ModelSpec, parameters: Tree) -> Tree:
     return {name: structure[name] for name in sorted(structure.keys() & parameters.keys())}
 
 
+class Extent(NamedTuple):
+    """The lengths that a file states for a model."""
+
+    classes: int
+    problems: int
+    unseen: bool
+    width: int
+    private: int
+
+
 def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
     """The model of a file, checked against a new one for the same specification."""
     leaves = found.pop("model")
@@ -131,20 +141,18 @@ def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
     multilabel = _of_type(found.get("multilabel", False), bool)
     unseen = _of_type(found.get("unseen", False), bool)
     problems = problems_for(classes, unseen, multilabel)
+    extent = Extent(classes.size, problems, unseen, width, private)
     if isinstance(spec, VoteSpec):
-        model: Model = _vote_from(leaves, spec, problems, unseen, width)
+        model = _vote_from(leaves, spec, extent)
     else:
-        model = _one_from(leaves, spec, problems, unseen, width, private)
+        model = _one_from(leaves, spec, extent)
     if leaves:
         raise Misfit(f"the model is not one for the parameters: {', '.join(sorted(leaves))}")
-    for each in (model, *getattr(model, "members", ())):
-        model_tree.check_ranges(each, classes.size)
     return model
 
 
-def _one_from(
-    leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int, private: int
-) -> Model:
+def _one_from(leaves: Tree, spec: ModelSpec, extent: Extent) -> Model:
+    problems, width, private = extent.problems, extent.width, extent.private
     # Before memory is allocated for these lengths.
     if isinstance(spec, MixtureSpec):
         for path, shape in shapes_of_weights(spec, problems, width).items():
@@ -158,16 +166,23 @@ def _one_from(
         problems,
         sparse.csr_matrix((max(private, 1), width)),
         radius=1.0 if private else None,
-        unseen=unseen,
+        unseen=extent.unseen,
         random_state=0,
         products=Products(),
     ).model
     blank.spec = spec
+    kernel = None
     if isinstance(blank, KernelModel | BudgetModel):
         blank.products = products_on(blank.spec.kernel.device)
+        kernel = model_tree.kernel_from(blank.kernel, leaves, width)
+        for name in ("degree", "coef0"):
+            if getattr(kernel, name) != getattr(blank.kernel, name):
+                raise Misfit(f"the model is not one for the parameters: kernel.{name}")
+        blank.kernel = kernel
+        _allocate_supports(blank, leaves)
     if blank.private_coordinates() != private:
         raise Misfit("there are private coordinates without a soft margin")
-    return _filled(blank, leaves)
+    return _checked(model_tree.filled(blank, leaves, done=kernel, classes=extent.classes))
 
 
 def _resolved(spec: ModelSpec, p: object) -> ModelSpec:
@@ -181,13 +196,14 @@ def _resolved(spec: ModelSpec, p: object) -> ModelSpec:
     return spec
 
 
-def _vote_from(leaves: Tree, spec: VoteSpec, problems: int, unseen: bool, width: int) -> Model:
+def _vote_from(leaves: Tree, spec: VoteSpec, extent: Extent) -> Model:
     members = []
     for k, one in enumerate(spec.experts):
         own = model_tree.taken(leaves, f"members.{k}")
-        members.append(_one_from(own, one, problems, unseen, width, private=0))
+        members.append(_one_from(own, one, extent._replace(private=0)))
         leaves |= own  # which belong to nothing
-    model: VoteModel = model_tree.filled(VoteModel(spec, problems, unseen, []), leaves)
+    blank = VoteModel(spec, extent.problems, extent.unseen, [])
+    model: VoteModel = model_tree.filled(blank, leaves, classes=extent.classes)
     model.members = members
     return _checked(model)
 
@@ -196,19 +212,6 @@ def _check_shape(leaves: Tree, path: str, wanted: tuple[int, ...]) -> None:
     found = getattr(leaves.get(path), "shape", None)
     if found != wanted:
         raise Misfit(f"{path} has the shape {found}, not {wanted}")
-
-
-def _filled(blank: Model, leaves: Tree) -> Model:
-    """A blank model filled with these leaves, support vectors first."""
-    kernel = None
-    if isinstance(blank, KernelModel | BudgetModel):
-        kernel = model_tree.kernel_from(blank.kernel, leaves, blank.width())
-        for name in ("degree", "coef0"):
-            if getattr(kernel, name) != getattr(blank.kernel, name):
-                raise Misfit(f"the model is not one for the parameters: kernel.{name}")
-        blank.kernel = kernel
-        _allocate_supports(blank, leaves)
-    return _checked(model_tree.filled(blank, leaves, done=kernel))
 
 
 def _checked(model: Model) -> Model:

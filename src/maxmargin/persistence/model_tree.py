@@ -98,18 +98,24 @@ def _join(path: str, name: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------ reading
-def filled(blank: Part, leaves: Leaves, path: str = "", done: object = None) -> Part:
+def filled(
+    blank: Part, leaves: Leaves, path: str = "", done: object = None, classes: int = 0
+) -> Part:
     """The part with these leaves, given a blank one of the same structure.
 
     Leaves that are used are removed from ``leaves``. A part of it may be ``done`` already.
     """
-    filled: Part = _fill(blank, leaves, path, {id(done): done})
+    rows = blank.private_coordinates() if hasattr(blank, "private_coordinates") else 0
+    sizes = {**sizes_of(blank), "classes": classes, "rows": rows or MOST}
+    filled: Part = _fill(blank, leaves, path, {id(done): done}, sizes)
     return filled
 
 
-def _fill(blank: Any, leaves: Leaves, path: str, done: dict[int, Any]) -> Any:
+def _fill(blank: Any, leaves: Leaves, path: str, done: dict[int, Any], sizes: Sizes) -> Any:
     if isinstance(blank, list):
-        return [_fill(each, leaves, _join(path, str(k)), done) for k, each in enumerate(blank)]
+        return [
+            _fill(each, leaves, _join(path, str(k)), done, sizes) for k, each in enumerate(blank)
+        ]
     if isinstance(blank, Points):
         return blank  # `points_from` has read them
     if id(blank) not in done:
@@ -117,9 +123,9 @@ def _fill(blank: Any, leaves: Leaves, path: str, done: dict[int, Any]) -> Any:
         for name, there, each in saved_fields(blank):
             value, at = getattr(blank, name), _join(path, there)
             if isinstance(each, Array):
-                new[name] = _array(each, value, leaves.pop(at, None), at)
+                new[name] = _array(each, value, leaves.pop(at, None), at, sizes)
             elif isinstance(value, list) or is_part(value):
-                new[name] = _fill(value, leaves, at, done)
+                new[name] = _fill(value, leaves, at, done, sizes)
             else:
                 new[name] = _number(each, value, leaves.pop(at, None), at)
         done[id(blank)] = _with(blank, new)
@@ -151,8 +157,10 @@ def _number(each: Saved, blank: Any, value: Any, path: str) -> Any:
     return value
 
 
-def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.ndarray | None:
-    """An array like ``blank``, or of any length if that is None."""
+def _array(
+    each: Array, blank: np.ndarray | None, value: Any, path: str, sizes: Sizes
+) -> np.ndarray | None:
+    """An array like ``blank``, or of any length if that is None, with values as declared."""
     if value is None and (blank is None or each.omit_zeros):
         return blank
     if not isinstance(value, StoredArray | np.ndarray):
@@ -165,14 +173,33 @@ def _array(each: Array, blank: np.ndarray | None, value: Any, path: str) -> np.n
     is_off = each.optional and "coordinates" in each.axes and value.shape == (0, *shape[1:])
     if value.shape != shape and not is_off:
         raise Misfit(f"{path} has the shape {value.shape}, not {shape}")
-    if isinstance(blank, np.recarray):
-        table = np.asarray(value).view(blank.dtype, np.recarray)
-        if wrong := _out_of_range(each, table, {}):
-            raise Misfit(f"{path}: {wrong}")
-        return table
     # Compiled loops need contiguous arrays. They never see supports, whose sums depend on the
     # order in memory.
-    return np.asarray(value) if "supports" in each.axes else np.ascontiguousarray(value)
+    array = np.asarray(value) if "supports" in each.axes else np.ascontiguousarray(value)
+    if wrong := _out_of_range(each, array, sizes):
+        raise Misfit(f"{path} {wrong}")
+    return array.view(dtype, np.recarray) if isinstance(blank, np.recarray) else array
+
+
+def _out_of_range(each: Array, array: np.ndarray, sizes: Sizes) -> str:
+    """Why these values are not as declared; empty if they are."""
+    for name in array.dtype.names or ():
+        counts = array[name]
+        if counts.dtype.kind == "i":
+            counts = counts[counts != NEVER] if name == "next_mark" else counts
+            if counts.min(initial=0) < 0 or counts.max(initial=0) >= MOST:
+                return f"has a {name} that is not a count"
+    if array.size and array.dtype.kind == "i":
+        low = 0 if each.at_least is None else each.at_least
+        high = MOST if each.below is None else length(each.below, sizes)
+        if not low <= array.min() <= array.max() < high:
+            return f"goes beyond {low} to {high - 1}"
+    if array.size and array.dtype.kind == "f":
+        if each.finite and not np.isfinite(array).all():
+            return "is not finite"
+        if each.at_least is not None and not (array >= each.at_least).all():
+            return f"is below {each.at_least}"
+    return ""
 
 
 def record_from(blank: Part, found: Any, name: str) -> Part:
@@ -183,7 +210,6 @@ def record_from(blank: Part, found: Any, name: str) -> Part:
     record = filled(blank, leaves, name)
     if leaves:
         raise Misfit(f"nothing has {', '.join(leaves)}")
-    check_ranges(record, 0, name)
     return record
 
 
@@ -216,10 +242,7 @@ def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points
         if at in leaves and isinstance(each, Array):
             shape = (size, width)[: len(each.axes)]
             blank = np.broadcast_to(np.zeros((), each.dtype or kernel.dtype), shape)  # no memory
-            array = _array(each, blank, leaves.pop(at), at)
-            if array is not None and (wrong := _out_of_range(each, array, {})):
-                raise Misfit(f"{at} {wrong}")
-            setattr(points, name, array)
+            setattr(points, name, _array(each, blank, leaves.pop(at), at, {}))
     return points
 
 
@@ -255,52 +278,3 @@ def _csr_from(leaves: Leaves, path: str, width: int) -> Any:
         raise Misfit(f"{path}: a sparse matrix points outside its arrays")
     kind = sparse.csr_matrix if leaves.pop(f"{path}.matrix") is True else sparse.csr_array
     return kind((data, indices, starts), shape=(starts.size - 1, width))
-
-
-def check_ranges(model: object, classes: int, path: str = "") -> None:
-    """Raise if a number is out of its declared range."""
-    rows = model.private_coordinates() if hasattr(model, "private_coordinates") else 0
-    sizes = {**sizes_of(model), "classes": classes, "rows": rows or MOST}
-    for at, each, array in _arrays(model, path):
-        if wrong := _out_of_range(each, array, sizes):
-            raise Misfit(f"{at} {wrong}")
-
-
-def _out_of_range(each: Array, array: np.ndarray, sizes: Sizes) -> str:
-    """Why these values are not as declared; empty if they are."""
-    if array.dtype.names is not None:
-        return next((f"{name} is not a count" for name in _no_counts(array)), "")
-    if array.size == 0 or array.dtype.kind not in "if":
-        return ""
-    if array.dtype.kind == "i":
-        low = 0 if each.at_least is None else each.at_least
-        high = MOST if each.below is None else length(each.below, sizes)
-        return (
-            "" if low <= array.min() and array.max() < high else f"goes beyond {low} to {high - 1}"
-        )
-    if each.finite and not np.isfinite(array).all():
-        return "is not finite"
-    if each.at_least is not None and not (array >= each.at_least).all():
-        return f"is below {each.at_least}"
-    return ""
-
-
-def _no_counts(table: np.ndarray) -> Iterator[str]:
-    """The integer columns of a table that have invalid counts."""
-    for name in table.dtype.names or ():
-        counts = table[name]
-        if counts.dtype.kind == "i":
-            counts = counts[counts != NEVER] if name == "next_mark" else counts
-            if counts.min(initial=0) < 0 or counts.max(initial=0) >= MOST:
-                yield name
-
-
-def _arrays(part: object, path: str) -> Iterator[tuple[str, Array, np.ndarray]]:
-    """All saved arrays of a part, and of its parts, with their paths."""
-    for name, there, each in saved_fields(part):
-        value, at = getattr(part, name), _join(path, there)
-        if isinstance(each, Array):
-            if value is not None:
-                yield at, each, value
-        elif is_part(value) and not isinstance(value, Points):
-            yield from _arrays(value, at)
