@@ -1,4 +1,4 @@
-"""A bar for long work: on a terminal, with rate and time left; silent in a pipe."""
+"""A bar for long work, with rate and time left, by ``rich``; silent in a pipe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def quiet(amount: float, note: str = "") -> None:
 
 @contextlib.contextmanager
 def bar(title: str, total: float | None, unit: str, enabled: bool = True) -> Iterator[Advance]:
-    """Show a bar while the block runs; uses ``rich`` if it is installed, else one plain line.
+    """Show a bar while the block runs, on a terminal where ``rich`` is installed.
 
     ``total`` is None if it is unknown.
     """
@@ -30,29 +30,19 @@ def bar(title: str, total: float | None, unit: str, enabled: bool = True) -> Ite
         return
     try:
         from rich import progress
-        from rich.console import Console, RenderableType
-        from rich.text import Text
+        from rich.console import Console
     except ModuleNotFoundError:
-        with _plain_line(title, total, unit) as advance:
-            yield advance
+        yield quiet
         return
     columns = (
         progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
+        progress.BarColumn(bar_width=20),
         progress.MofNCompleteColumn(),
         progress.TextColumn(f"{unit}, {{task.fields[rate]}}/s"),
         progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}"),
     )
-
-    class TwoLines(progress.Progress):
-        """The note has a line of its own, which is cut off where the terminal ends."""
-
-        def get_renderables(self) -> Iterator[RenderableType]:
-            yield self.make_tasks_table(self.tasks)
-            for each in self.tasks:
-                yield Text(each.fields["note"], no_wrap=True, overflow="ellipsis")
-
-    with TwoLines(*columns, console=Console(stderr=True), transient=True) as shown:
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(title, total=total, note="", rate="0")
         began, done = time.perf_counter(), 0.0
 
@@ -63,26 +53,3 @@ def bar(title: str, total: float | None, unit: str, enabled: bool = True) -> Ite
             shown.update(task, advance=amount, note=note, rate=f"{rate:,.3g}")
 
         yield advance
-
-
-@contextlib.contextmanager
-def _plain_line(title: str, total: float | None, unit: str) -> Iterator[Advance]:
-    began, done = time.perf_counter(), 0.0
-
-    def advance(amount: float, note: str = "") -> None:
-        nonlocal done
-        done += amount
-        spent = max(time.perf_counter() - began, 1e-9)
-        left, of = "", ""
-        if total is not None:
-            of = f"/{total:g}"
-            left = f", {spent / max(done, 1e-9) * (total - done):.0f} s left"
-        line = f"{title} {done:g}{of} {unit}, {done / spent:,.3g}/s{left} {note}"
-        sys.stderr.write(f"\r\x1b[K{line}")
-        sys.stderr.flush()
-
-    try:
-        yield advance
-    finally:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()

@@ -199,10 +199,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("rich_is_installed", [True, False])
-def test_verbose_shows_a_bar_on_a_terminal(rich_is_installed, monkeypatch):
-    if not rich_is_installed:
-        monkeypatch.setitem(sys.modules, "rich", None)
+def test_verbose_shows_a_bar_on_a_terminal(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     Perceptron(max_iter=2, random_state=0, verbose=1).fit(X, y)

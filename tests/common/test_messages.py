@@ -29,7 +29,6 @@ OPTION_CALLS = ("Option", "streams.Option")
 SHARED = {
     "data": ("fit", "evaluate"),
     "learner_options": ("fit", "evaluate"),
-    "class_weights": ("fit", "evaluate"),
     "output": ("fit",),
     "counted": ("fit", "evaluate"),
 }

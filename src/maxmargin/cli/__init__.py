@@ -21,7 +21,7 @@ except ModuleNotFoundError:
     sys.exit(f"maxmargin: {MISSING}")
 
 from maxmargin.cli.algorithms import algorithms
-from maxmargin.cli.command_group import CommandGroup, SuggestingCommand
+from maxmargin.cli.command_group import CommandGroup
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.fit import fit
 from maxmargin.cli.info import info
@@ -70,4 +70,4 @@ def options(
 
 
 for command in (fit, predict, evaluate, serve, replay, info, algorithms, warmup):
-    app.command(cls=SuggestingCommand)(command)
+    app.command()(command)

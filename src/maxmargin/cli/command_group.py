@@ -1,4 +1,4 @@
-"""The group of all commands: those that other packages add, and suggestions for mistyped names."""
+"""The group of all commands, with those that other packages add."""
 
 from __future__ import annotations
 
@@ -7,35 +7,9 @@ from typing import Any
 
 import typer
 import typer.main
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 ENTRY_POINTS = "maxmargin.commands"
-# Commands and options under the names that they have in other programs.
-COMMANDS = {
-    "classify": "predict",
-    "learn": "fit",
-    "score": "evaluate",
-    "test": "evaluate",
-    "train": "fit",
-    "validate": "evaluate",
-}
-# If there are several, those that the command has.
-OPTIONS = {
-    "--class": ("--label",),
-    "--delim": ("--delimiter",),
-    "--epochs": ("--passes",),
-    "--features": ("--columns", "--n-features"),
-    "--iterations": ("--passes",),
-    "--learner": ("--algorithm",),
-    "--max-iter": ("--passes",),
-    "--out": ("--model",),
-    "--output": ("--model",),
-    "--param": ("--set",),
-    "--sep": ("--delimiter",),
-    "--separator": ("--delimiter",),
-    "--target": ("--label",),
-    "--y": ("--label",),
-}
 
 
 class CommandGroup(TyperGroup):
@@ -56,11 +30,6 @@ class CommandGroup(TyperGroup):
             self._add_entry_points()
         return super().get_command(ctx, cmd_name)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in self.commands and args[0] in COMMANDS:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {COMMANDS[args[0]]!r}?")
-        return super().resolve_command(ctx, args)
-
     def _add_entry_points(self) -> None:
         if self._looked_up:
             return
@@ -72,22 +41,7 @@ class CommandGroup(TyperGroup):
                 self.commands[found.name] = _as_command(found.name, found.load())
 
 
-class SuggestingCommand(TyperCommand):
-    """A command that suggests an option for one of another name."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            # The class of the error has moved between versions of typer.
-            existing = [option for parameter in self.params for option in parameter.opts]
-            suggested = OPTIONS.get(getattr(error, "option_name", None) or "", ())
-            if possible := [option for option in suggested if option in existing]:
-                error.possibilities = possible  # type: ignore[attr-defined]
-            raise
-
-
 def _as_command(name: str, function: Callable[..., Any]) -> Any:
     app = typer.Typer(add_completion=False)
-    app.command(name, cls=SuggestingCommand)(function)
+    app.command(name)(function)
     return typer.main.get_command(app)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli import class_weights, data, learner_options
+from maxmargin.cli import data, learner_options
 from maxmargin.cli.errors import check_writable, misuse, one_line_errors, require
 from maxmargin.cli.fit import Classes, ClassWeight, Coverage, Json
 from maxmargin.cli.output import (
@@ -93,7 +93,7 @@ def evaluate(
             check_plot(plot, (rows, reading.label, reading.weight))
         source = reading.open(rows)
         labels = data.classes_of(classes) or classes_in(source)
-        class_weights.give(contestants, class_weight, source, labels)
+        learner_options.give_class_weights(contestants, class_weight)
         step = max(1, (source.survey().rows or CHECKPOINTS * RECENT) // CHECKPOINTS)
         contestants = [learner_options.covering(each, coverage) for each in contestants]
         from maxmargin.evaluate import progressive

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maxmargin.cli import class_weights, data, learner_options
+from maxmargin.cli import data, learner_options
 from maxmargin.cli.errors import INTERRUPTED, check_writable, fail, misuse, one_line_errors
 from maxmargin.cli.output import (
     count,
@@ -108,7 +108,7 @@ def fit(
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
         labels = data.classes_of(classes)
-        class_weights.give([learner], class_weight, source, labels)
+        learner_options.give_class_weights([learner], class_weight)
         learner = learner_options.covering(learner, coverage)
         began = time.perf_counter()
         try:

@@ -95,6 +95,25 @@ def _validated(learner: BaseEstimator) -> Any:
     return learner
 
 
+def give_class_weights(learners: list[Any], text: str | None) -> None:
+    """Give learners the weights of ``--class-weight``: ``balanced``, or ``label=number,...``."""
+    if text is None:
+        return
+    weights: Any = text.strip()
+    if weights != "balanced":
+        pairs = [[word.strip() for word in part.rpartition("=")] for part in text.split(",")]
+        if not all(label and number for label, _, number in pairs):
+            misuse(f"--class-weight takes label=number, with commas, or balanced; got {text!r}.")
+        labels = numbers_or_words([label for label, _, _ in pairs])
+        if len(set(labels)) < len(labels):
+            misuse(f"--class-weight: a class has two weights in {text!r}.")
+        weights = dict(zip(labels, [value_of(number) for _, _, number in pairs], strict=True))
+    for learner in learners:
+        if "class_weight" not in learner.get_params(deep=False):
+            misuse(f"--class-weight: {type(learner).__name__} does not support class weights.")
+        _validated(learner.set_params(class_weight=weights))
+
+
 def covering(learner: Any, coverage: float | None) -> Any:
     """The learner, with prediction sets if a coverage is asked for."""
     if coverage is None:
