@@ -26,7 +26,6 @@ __all__ = [
     "cache_folder",
     "cached_files",
     "helper",
-    "overload",
     "primitive",
     "with_methods_of",
 ]
@@ -45,5 +44,5 @@ def _backend(is_full: bool) -> Backend:
 IS_FULL = chosen_backend() == FULL
 _chosen = _backend(IS_FULL)
 Compiled, bridge = _chosen.Compiled, _chosen.bridge
-helper, primitive, overload = _chosen.helper, _chosen.primitive, _chosen.overload
+helper, primitive = _chosen.helper, _chosen.primitive
 cache_folder, cached_files = _chosen.cache_folder, _chosen.cached_files

@@ -69,12 +69,6 @@ class Backend(Protocol):
         They are found by the name of the function, and give the same result to the bit.
         """
 
-    def overload(self, meaning: Callable[..., Any]) -> Callable[[Function], Function]:
-        """Decorator: compiled code runs what the decorated function returns for its types.
-
-        Python runs ``meaning``. (As by `numba.extending.overload`.)
-        """
-
     def bridge(self, *names: str, inline: bool = True) -> None:
         """Make the methods called ``names`` of every NamedTuple callable from compiled code.
 

@@ -44,10 +44,6 @@ def helper(function: Function) -> Function:
 primitive = helper
 
 
-def overload(meaning: Callable[..., Any]) -> Callable[[Function], Function]:
-    return extending.overload(meaning, jit_options=OPTIONS)
-
-
 def bridge(*names: str, inline: bool = True) -> None:
     """LLVM decides what is copied, whatever ``inline`` says."""
     reserve(names, inline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import cache as cache_of_calls
 from pathlib import Path
@@ -52,20 +51,9 @@ def helper(function: Function) -> Function:
     return extending.register_jitable(**METHODS)(function)
 
 
-def overload(meaning: Callable[..., Any]) -> Callable[[Function], Function]:
-    return extending.overload(meaning, jit_options=METHODS)
-
-
 def primitive(meaning: Function) -> Function:
-    """What compiled code runs has its name in `instructions`.
-
-    An intrinsic takes the place of its meaning: that compiles faster than an overload, but Python
-    cannot call it.
-    """
-    found = getattr(instructions, meaning.__name__)
-    if not inspect.isfunction(found):
-        return found
-    overload(meaning)(found)
+    """What compiled code runs has its name in `instructions`."""
+    instructions.implement(meaning)
     return meaning
 
 

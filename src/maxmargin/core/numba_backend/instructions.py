@@ -1,67 +1,126 @@
 """Primitives in LLVM's instructions, each under the name of what it means in Python.
 
 Sums are in eight lanes, which LLVM maps onto whatever vectors there are; see
-`maxmargin.core.fixed_order_sums`. Bytes are read without asking whether an index is negative, and
-eight at a time; see `maxmargin.streams.text.words`.
+`maxmargin.core.fixed_order_sums`. The numbers of adjacent experts go through the same steps; see
+`maxmargin.experts.expert_lines`. Bytes are read eight at a time; see
+`maxmargin.streams.text.words`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin
 
 from maxmargin.core.numba_backend.contract import LANES
 
 CACHE_LINE = 64
+I1, I32, DOUBLE = ir.IntType(1), ir.IntType(32), ir.DoubleType()
+# Experts are taken four at a time, and then two and one.
+EXPERT_WIDTHS = (4, 2, 1)
+
+# By name: the type of the result, and what generates the code.
+PRIMITIVES: dict[str, tuple[types.Type, Callable[..., Any]]] = {}
 
 
-class _Lanes:
-    """A running sum of products in eight lanes, and how to load eight elements at a time."""
+def instructions_for(result: types.Type) -> Callable[[Any], Any]:
+    """Decorator: what generates a primitive's code from a `Code` and pairs of type and value."""
 
-    I1, I32, DOUBLE = ir.IntType(1), ir.IntType(32), ir.DoubleType()
-    SUMS = ir.VectorType(DOUBLE, LANES)
+    def register(generate: Callable[..., Any]) -> Callable[..., Any]:
+        PRIMITIVES[generate.__name__] = result, generate
+        return generate
+
+    return register
+
+
+def implement(meaning: Callable[..., Any]) -> None:
+    """Make compiled code that calls ``meaning`` run the primitive of its name."""
+    result, generate = PRIMITIVES[meaning.__name__]
+
+    def lower(context: Any, builder: Any, call: Any, args: Any) -> Any:
+        pairs = zip(call.args, args, strict=True)
+        value = generate(Code(context, builder), *pairs)
+        return context.get_dummy_value() if result is types.void else value
+
+    class PrimitiveCall(AbstractTemplate):  # type: ignore[misc]
+        key = meaning
+
+        def generic(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+            return signature(result, *args)
+
+    infer_global(meaning, types.Function(PrimitiveCall))
+    lower_builtin(meaning, types.VarArg(types.Any))(lower)
+
+
+class Code:
+    """Where instructions are added. Arguments of the compiled code are pairs of type and value."""
 
     def __init__(self, context: Any, builder: Any) -> None:
         self.context, self.builder = context, builder
         self.intp = context.get_value_type(types.intp)
-        self.total = cgutils.alloca_once_value(builder, ir.Constant(self.SUMS, [0.0] * LANES))
 
-    def each_group(self, size: Any, body: Any) -> None:
-        """Call ``body(j, mask)`` for j = 0, 8, ...; ``mask`` is None but in a partial group."""
-        builder, intp = self.builder, self.intp
-        whole = builder.and_(size, intp(-LANES))
-        with cgutils.for_range_slice(builder, intp(0), whole, intp(LANES), intp) as (j, _):
-            body(j, None)
-        left = builder.sub(size, whole)
-        with builder.if_then(builder.icmp_signed(">", left, intp(0))):
-            body(whole, self._first(left))
+    def array(self, pair: Any) -> Any:
+        return self.context.make_array(pair[0])(self.context, self.builder, pair[1])
 
-    def _first(self, count: Any) -> Any:
-        """The mask of the first ``count`` lanes."""
-        return self.builder.icmp_signed("<", self.numbers(), self.spread(count))
+    def number(self, pair: Any) -> Any:
+        return self.context.cast(self.builder, pair[1], pair[0], types.intp)
 
-    def numbers(self) -> Any:
-        return ir.Constant(ir.VectorType(self.intp, LANES), list(range(LANES)))
+    def double(self, pair: Any) -> Any:
+        return self.context.cast(self.builder, pair[1], pair[0], types.float64)
 
-    def spread(self, scalar: Any) -> Any:
+    def extent(self, array: Any, axis: int) -> Any:
+        return self.builder.extract_value(self.array(array).shape, axis)
+
+    def stride(self, array: Any, axis: int) -> Any:
+        return self.builder.extract_value(self.array(array).strides, axis)
+
+    def line(self, array: Any, *indices: Any) -> Any:
+        """Pointer to the first element of ``array[indices]``."""
+        pointer = self.array(array).data
+        for axis, index in enumerate(indices):
+            offset = self.builder.mul(self.number(index), self.stride(array, axis))
+            pointer = cgutils.pointer_add(self.builder, pointer, offset)
+        return pointer
+
+    def after(self, vector: Any, first: Any) -> Any:
+        """Pointer to ``vector[first]`` of a contiguous array."""
+        return self.builder.gep(self.array(vector).data, [self.number(first)])
+
+    def size_of(self, element: Any) -> int:
+        return self.context.get_abi_sizeof(element)
+
+    def spread(self, scalar: Any, width: int = LANES) -> Any:
         """``scalar`` in all lanes."""
-        undefined = ir.Constant(ir.VectorType(scalar.type, LANES), ir.Undefined)
-        first = self.builder.insert_element(undefined, scalar, self.I32(0))
-        same = ir.Constant(ir.VectorType(self.I32, LANES), [0] * LANES)
-        return self.builder.shuffle_vector(first, undefined, same)
+        if width == 1:
+            return scalar
+        undefined = ir.Constant(ir.VectorType(scalar.type, width), ir.Undefined)
+        first = self.builder.insert_element(undefined, scalar, I32(0))
+        return self.builder.shuffle_vector(first, undefined, same(I32, 0, width))
+
+    def steps(self, first: Any, stop: Any, step: int) -> Any:
+        """A loop in the compiled code, with the place in it and the step."""
+        return cgutils.for_range_slice(self.builder, first, stop, self.intp(step), self.intp)
+
+    def call(self, name: str, result: Any, *args: Any) -> Any:
+        """Call a function of LLVM."""
+        kind = ir.FunctionType(result, [arg.type for arg in args])
+        return self.builder.call(
+            cgutils.get_or_insert_function(self.builder.module, kind, name), args
+        )
 
     def load(self, pointer: Any, j: Any, mask: Any) -> Any:
         """Elements j .. j+7 behind ``pointer``; masked ones are zero and not read."""
         vector = ir.VectorType(pointer.type.pointee, LANES)
         address = self.builder.bitcast(self.builder.gep(pointer, [j]), vector.as_pointer())
         if mask is None:
-            return self.builder.load(address, align=self._size(vector.element))
-        return self._read("load", address, vector, mask, "p0")
+            return self.builder.load(address, align=self.size_of(vector.element))
+        return self.read("load", address, vector, mask, "p0")
 
     def gather(self, pointer: Any, byte_offsets: Any, mask: Any) -> Any:
         """The elements at ``pointer`` plus eight offsets; masked ones are zero and not read."""
@@ -70,440 +129,281 @@ class _Lanes:
         addresses = self.builder.inttoptr(
             self.builder.add(start, byte_offsets), ir.VectorType(pointer.type, LANES)
         )
-        return self._read("gather", addresses, vector, mask, f"v{LANES}p0")
+        return self.read("gather", addresses, vector, mask, f"v{LANES}p0")
 
-    def _read(self, how: str, address: Any, vector: Any, mask: Any, pointers: str) -> Any:
-        size = self._size(vector.element)
+    def read(self, how: str, address: Any, vector: Any, mask: Any, pointers: str) -> Any:
+        size = self.size_of(vector.element)
         kind = "i" if isinstance(vector.element, ir.IntType) else "f"
-        intrinsic_function = cgutils.get_or_insert_function(
-            self.builder.module,
-            ir.FunctionType(vector, [address.type, self.I32, mask.type, vector]),
-            f"llvm.masked.{how}.v{LANES}{kind}{8 * size}.{pointers}",
-        )
-        zero = ir.Constant(vector, [vector.element(0)] * LANES)
-        return self.builder.call(intrinsic_function, [address, self.I32(size), mask, zero])
+        name = f"llvm.masked.{how}.v{LANES}{kind}{8 * size}.{pointers}"
+        return self.call(name, vector, address, I32(size), mask, same(vector.element, 0))
 
-    def _size(self, element: Any) -> int:
-        return self.context.get_abi_sizeof(element)
 
-    def add(self, x: Any, w: Any = None, squared: bool = False) -> None:
-        """Add eight products ``x * w`` to the sum (``x * x * w`` if squared; without w squares)."""
-        builder = self.builder
-        if x.type.element != self.DOUBLE:
-            x = builder.fpext(x, self.SUMS)
-        product = builder.fmul(x, x if squared or w is None else w)
+def same(element: Any, value: Any, width: int = LANES) -> Any:
+    """A constant in all lanes."""
+    return ir.Constant(ir.VectorType(element, width), [value] * width)
+
+
+# Eight terms of a sum, by their place and mask.
+Terms = Callable[[Any, Any], Any]
+
+
+def sum_in_lanes(code: Code, size: Any, x: Terms, w: Terms | None, squared: bool = False) -> Any:
+    """The sum of ``x * w``, of ``x * x * w`` if ``squared``, or without ``w`` of ``x * x``."""
+    builder, intp = code.builder, code.intp
+    sums = ir.VectorType(DOUBLE, LANES)
+    total = cgutils.alloca_once_value(builder, same(DOUBLE, 0.0))
+
+    def add(j: Any, mask: Any) -> None:
+        weights, values = w and w(j, mask), x(j, mask)
+        if values.type != sums:
+            values = builder.fpext(values, sums)
+        product = builder.fmul(values, values if squared or weights is None else weights)
         if squared:
-            product = builder.fmul(product, w)
-        builder.store(builder.fadd(builder.load(self.total), product), self.total)
+            product = builder.fmul(product, weights)
+        builder.store(builder.fadd(builder.load(total), product), total)
 
-    def result(self) -> Any:
-        """The sum over all lanes, folded in halves."""
-        builder, lanes = self.builder, self.builder.load(self.total)
-        half = LANES // 2
-        while half:
-            low, high = (
-                builder.shuffle_vector(
-                    lanes,
-                    lanes,
-                    ir.Constant(ir.VectorType(self.I32, half), list(range(at, at + half))),
-                )
-                for at in (0, half)
-            )
-            lanes = builder.fadd(low, high)
-            half //= 2
-        return builder.extract_element(lanes, self.I32(0))
+    whole = builder.and_(size, intp(-LANES))
+    with code.steps(intp(0), whole, LANES) as (j, _):
+        add(j, None)
+    left = builder.sub(size, whole)
+    with builder.if_then(builder.icmp_signed(">", left, intp(0))):
+        add(whole, builder.icmp_signed("<", lane_numbers(code), code.spread(left)))
+    return folded(builder, builder.load(total))
 
 
-def _array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    return context.make_array(kind)(context, builder, value)
+def lane_numbers(code: Code) -> Any:
+    return ir.Constant(ir.VectorType(code.intp, LANES), list(range(LANES)))
 
 
-def _row_pointer(context: Any, builder: Any, array: Any, index: Any, index_type: Any) -> Any:
-    """Pointer to the first element of row ``index`` of a 2-D array of any layout."""
-    index = context.cast(builder, index, index_type, types.intp)
-    offset = builder.mul(index, builder.extract_value(array.strides, 0))
-    return cgutils.pointer_add(builder, array.data, offset)
+def folded(builder: Any, lanes: Any) -> Any:
+    """The sum over all lanes, in halves."""
+    half = LANES // 2
+    while half:
+        low, high = (
+            builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(I32, half), numbers))
+            for numbers in (list(range(half)), list(range(half, 2 * half)))
+        )
+        lanes = builder.fadd(low, high)
+        half //= 2
+    return builder.extract_element(lanes, I32(0))
 
 
-def _weights_pointer(context: Any, builder: Any, weights: Any, c: Any) -> Any:
+def dense(code: Code, matrix: Any, i: Any) -> Terms:
+    """The elements of row ``i`` of a matrix of any layout."""
+    builder, start = code.builder, code.line(matrix, i)
+    if matrix[0].layout == "C":
+        return lambda j, mask: code.load(start, j, mask)
+
+    def strided(j: Any, mask: Any) -> Any:
+        columns = builder.add(code.spread(j), lane_numbers(code))
+        offsets = builder.mul(columns, code.spread(code.stride(matrix, 1)))
+        return code.gather(start, offsets, same(I1, 1) if mask is None else mask)
+
+    return strided
+
+
+def scattered(code: Code, weights: Any, c: Any, columns: Any, first: Any) -> Terms:
+    """The weights of the columns from ``columns[first]`` on."""
     if weights[0].layout != "C" or weights[0].dtype != types.float64:
         raise TypingError(f"weights must be C-ordered float64, got {weights[0]}")
-    return _row_pointer(context, builder, _array(context, builder, *weights), c[1], c[0])
+    builder, intp = code.builder, code.intp
+    start, columns_start = code.line(weights, c), code.after(columns, first)
 
-
-def _sum_dense(context, builder, values, i, weights=None, c=None, *, squared=False):  # type: ignore[no-untyped-def]
-    """Sum over a dense row; no ``weights``: of squares. Arguments are pairs (type, value)."""
-    matrix = _array(context, builder, *values)
-    x_start = _row_pointer(context, builder, matrix, i[1], i[0])
-    lanes = _Lanes(context, builder)
-    if weights is not None:
-        w_start = _weights_pointer(context, builder, weights, c)
-
-    def body(j, mask):  # type: ignore[no-untyped-def]
-        if values[0].layout == "C":
-            x = lanes.load(x_start, j, mask)
-        else:
-            columns = builder.add(lanes.spread(j), lanes.numbers())
-            stride = lanes.spread(builder.extract_value(matrix.strides, 1))
-            everywhere = ir.Constant(ir.VectorType(lanes.I1, LANES), [1] * LANES)
-            x = lanes.gather(x_start, builder.mul(columns, stride), mask or everywhere)
-        lanes.add(x, None if weights is None else lanes.load(w_start, j, mask), squared)
-
-    lanes.each_group(builder.extract_value(matrix.shape, 1), body)
-    return lanes.result()
-
-
-def _sum_sparse(context, builder, values, columns, start, stop, weights, c, *, squared=False):  # type: ignore[no-untyped-def]
-    """Sum over a sparse row; ``columns``, ``weights`` and ``c`` are None for squares."""
-    first = context.cast(builder, start[1], start[0], types.intp)
-    size = builder.sub(context.cast(builder, stop[1], stop[0], types.intp), first)
-    x_start = builder.gep(_array(context, builder, *values).data, [first])
-    lanes = _Lanes(context, builder)
-    if weights is not None:
-        columns_start = builder.gep(_array(context, builder, *columns).data, [first])
-        w_start = _weights_pointer(context, builder, weights, c)
-        weight_size = ir.Constant(ir.VectorType(lanes.intp, LANES), [8] * LANES)
-
-    def weights_at(j, mask):  # type: ignore[no-untyped-def]
+    def weights_at(j: Any, mask: Any) -> Any:
+        sizes = same(intp, 8)
         if mask is not None:
-            numbers = builder.sext(lanes.load(columns_start, j, mask), weight_size.type)
-            return lanes.gather(w_start, builder.mul(numbers, weight_size), mask)
-        values = ir.Constant(lanes.SUMS, ir.Undefined)  # single loads are faster than a gather
+            numbers = builder.sext(code.load(columns_start, j, mask), sizes.type)
+            return code.gather(start, builder.mul(numbers, sizes), mask)
+        # Single loads are faster than a gather.
+        values = ir.Constant(ir.VectorType(DOUBLE, LANES), ir.Undefined)
         for k in range(LANES):
-            number = builder.load(builder.gep(columns_start, [builder.add(j, lanes.intp(k))]))
-            value = builder.load(builder.gep(w_start, [builder.sext(number, lanes.intp)]))
-            values = builder.insert_element(values, value, lanes.I32(k))
+            number = builder.load(builder.gep(columns_start, [builder.add(j, intp(k))]))
+            value = builder.load(builder.gep(start, [builder.sext(number, intp)]))
+            values = builder.insert_element(values, value, I32(k))
         return values
 
-    def body(j, mask):  # type: ignore[no-untyped-def]
-        w = None if weights is None else weights_at(j, mask)
-        lanes.add(lanes.load(x_start, j, mask), w, squared)
-
-    lanes.each_group(size, body)
-    return lanes.result()
+    return weights_at
 
 
-@intrinsic
-def _dense_dot(_typing, values, i, weights, c):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return _sum_dense(context, builder, *zip(signature.args, args, strict=True))
-
-    return types.float64(values, i, weights, c), generate
+@instructions_for(types.float64)
+def dense_dot(code: Code, values: Any, i: Any, weights: Any, c: Any) -> Any:
+    size = code.extent(values, 1)
+    return sum_in_lanes(code, size, dense(code, values, i), dense(code, weights, c))
 
 
-@intrinsic
-def _dense_square(_typing, values, i):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return _sum_dense(context, builder, *zip(signature.args, args, strict=True))
-
-    return types.float64(values, i), generate
+@instructions_for(types.float64)
+def dense_square(code: Code, values: Any, i: Any) -> Any:
+    return sum_in_lanes(code, code.extent(values, 1), dense(code, values, i), None)
 
 
-@intrinsic
-def _sparse_dot(_typing, values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return _sum_sparse(context, builder, *zip(signature.args, args, strict=True))
-
-    return types.float64(values, columns, start, stop, weights, c), generate
+@instructions_for(types.float64)
+def dense_weighted_square(code: Code, values: Any, i: Any, weights: Any, c: Any) -> Any:
+    size = code.extent(values, 1)
+    return sum_in_lanes(code, size, dense(code, values, i), dense(code, weights, c), squared=True)
 
 
-@intrinsic
-def _dense_weighted_square(_typing, values, i, weights, c):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        arguments = zip(signature.args, args, strict=True)
-        return _sum_dense(context, builder, *arguments, squared=True)
-
-    return types.float64(values, i, weights, c), generate
-
-
-@intrinsic
-def _sparse_weighted_square(_typing, values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        arguments = zip(signature.args, args, strict=True)
-        return _sum_sparse(context, builder, *arguments, squared=True)
-
-    return types.float64(values, columns, start, stop, weights, c), generate
+def sparse_sum(
+    code: Code, values: Any, start: Any, stop: Any, w: Terms | None, squared: bool = False
+) -> Any:
+    size = code.builder.sub(code.number(stop), code.number(start))
+    first = code.after(values, start)
+    return sum_in_lanes(code, size, lambda j, mask: code.load(first, j, mask), w, squared)
 
 
-@intrinsic
-def _sparse_square(_typing, values, start, stop):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        values, start, stop = zip(signature.args, args, strict=True)
-        return _sum_sparse(context, builder, values, None, start, stop, None, None)
-
-    return types.float64(values, start, stop), generate
+@instructions_for(types.float64)
+def sparse_dot(
+    code: Code, values: Any, columns: Any, start: Any, stop: Any, weights: Any, c: Any
+) -> Any:
+    return sparse_sum(code, values, start, stop, scattered(code, weights, c, columns, start))
 
 
-def _prefetcher(level: int) -> Any:
-    """What prefetches elements start .. stop-1, counted over the whole (contiguous) array."""
-
-    def prefetch(_typing, array, start, stop):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            array_type, start_type, stop_type = signature.args
-            intp, i32 = context.get_value_type(types.intp), ir.IntType(32)
-            data = _array(context, builder, array_type, args[0]).data
-            size = intp(context.get_abi_sizeof(data.type.pointee))
-            first = builder.mul(context.cast(builder, args[1], start_type, types.intp), size)
-            end = builder.mul(context.cast(builder, args[2], stop_type, types.intp), size)
-            bytes_type = ir.IntType(8).as_pointer()
-            address = builder.bitcast(data, bytes_type)
-            function = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(ir.VoidType(), [bytes_type, i32, i32, i32]),
-                "llvm.prefetch.p0",
-            )
-            read, locality, is_data = i32(0), i32(4 - level), i32(1)
-            with cgutils.for_range_slice(builder, first, end, intp(CACHE_LINE), intp) as (at, _):
-                builder.call(function, [builder.gep(address, [at]), read, locality, is_data])
-            return context.get_dummy_value()
-
-        return types.void(array, start, stop), generate
-
-    return intrinsic(prefetch)
+@instructions_for(types.float64)
+def sparse_square(code: Code, values: Any, start: Any, stop: Any) -> Any:
+    return sparse_sum(code, values, start, stop, None)
 
 
-_prefetch, _prefetch_soon = _prefetcher(level=2), _prefetcher(level=1)
+@instructions_for(types.float64)
+def sparse_weighted_square(
+    code: Code, values: Any, columns: Any, start: Any, stop: Any, weights: Any, c: Any
+) -> Any:
+    w = scattered(code, weights, c, columns, start)
+    return sparse_sum(code, values, start, stop, w, squared=True)
 
 
-class _Experts:
-    """Numbers of experts side by side, four at a time, and then two and one."""
+def prefetch(code: Code, array: Any, start: Any, stop: Any, level: int = 2) -> None:
+    """Prefetch elements start .. stop-1, counted over the whole (contiguous) array."""
+    builder, data = code.builder, code.array(array).data
+    size = code.intp(code.size_of(data.type.pointee))
+    address = builder.bitcast(data, ir.IntType(8).as_pointer())
+    read, locality, is_data = I32(0), I32(4 - level), I32(1)
+    with code.steps(builder.mul(start, size), builder.mul(stop, size), CACHE_LINE) as (at, _):
+        place = builder.gep(address, [at])
+        code.call("llvm.prefetch.p0", ir.VoidType(), place, read, locality, is_data)
 
-    WIDTHS, I32, DOUBLE = (4, 2, 1), ir.IntType(32), ir.DoubleType()
 
-    def __init__(self, context: Any, builder: Any) -> None:
-        self.context, self.builder = context, builder
-        self.intp = context.get_value_type(types.intp)
+@instructions_for(types.void)
+def prefetch_row(code: Code, values: Any, i: Any) -> None:
+    if values[0].layout == "C":  # else a row is spread over too many lines
+        start = code.builder.mul(code.number(i), code.extent(values, 1))
+        prefetch(code, values, start, code.builder.add(start, code.extent(values, 1)))
 
-    def number(self, kind_and_value: Any) -> Any:
-        kind, value = kind_and_value
-        return self.context.cast(self.builder, value, kind, types.intp)
 
-    def line(self, lines: Any, c: Any, j: Any) -> Any:
-        """Where ``lines[c, j]`` begins."""
-        array, builder = _array(self.context, self.builder, *lines), self.builder
-        if lines[0].layout != "C" or lines[0].dtype != types.float64:
-            raise TypingError(f"lines must be C-ordered float64, got {lines[0]}")
-        offsets = (
-            builder.mul(self.number(index), builder.extract_value(array.strides, axis))
-            for axis, index in enumerate((c, j))
-        )
-        return cgutils.pointer_add(builder, array.data, builder.add(*offsets))
+@instructions_for(types.void)
+def prefetch_span(code: Code, array: Any, start: Any, stop: Any) -> None:
+    prefetch(code, array, code.number(start), code.number(stop))
 
-    def vector(self, array: Any, first: Any) -> Any:
-        """Where the numbers of the first expert of a line are in a vector."""
-        data = _array(self.context, self.builder, *array).data
-        return self.builder.gep(data, [self.number(first)])
 
-    def count(self, lines: Any) -> Any:
-        """How many experts ``lines`` have."""
-        return self.builder.extract_value(_array(self.context, self.builder, *lines).shape, 2)
+@instructions_for(types.void)
+def prefetch_soon(code: Code, array: Any, start: Any, stop: Any) -> None:
+    prefetch(code, array, code.number(start), code.number(stop), level=1)
 
-    def each(self, first: Any, stop: Any, body: Any) -> None:
-        """Call ``body(at, width)`` for all experts."""
-        builder, intp = self.builder, self.intp
-        for width in self.WIDTHS:
-            whole = builder.and_(builder.sub(stop, first), intp(-width))
-            end = builder.add(first, whole)
-            with cgutils.for_range_slice(builder, first, end, intp(width), intp) as (at, _):
-                body(at, width)
-            first = end
 
-    def address(self, pointer: Any, at: Any, width: int) -> Any:
-        address = self.builder.gep(pointer, [at])
-        if width == 1:
+class Experts:
+    """The numbers of some experts, ``width`` of them from the place ``at`` on."""
+
+    def __init__(self, code: Code, at: Any, width: int) -> None:
+        self.code, self.at, self.width = code, at, width
+
+    def address(self, pointer: Any) -> Any:
+        address = self.code.builder.gep(pointer, [self.at])
+        if self.width == 1:
             return address
-        return self.builder.bitcast(address, ir.VectorType(self.DOUBLE, width).as_pointer())
+        return self.code.builder.bitcast(address, ir.VectorType(DOUBLE, self.width).as_pointer())
 
-    def load(self, pointer: Any, at: Any, width: int) -> Any:
-        return self.builder.load(self.address(pointer, at, width), align=8)
+    def load(self, pointer: Any) -> Any:
+        return self.code.builder.load(self.address(pointer), align=8)
 
-    def store(self, value: Any, pointer: Any, at: Any, width: int) -> None:
-        self.builder.store(value, self.address(pointer, at, width), align=8)
+    def store(self, value: Any, pointer: Any) -> None:
+        self.code.builder.store(value, self.address(pointer), align=8)
 
-    def same(self, scalar: Any, width: int) -> Any:
-        """``scalar`` for each of so many experts."""
-        if width == 1:
-            return scalar
-        undefined = ir.Constant(ir.VectorType(self.DOUBLE, width), ir.Undefined)
-        first = self.builder.insert_element(undefined, scalar, self.I32(0))
-        places = ir.Constant(ir.VectorType(self.I32, width), [0] * width)
-        return self.builder.shuffle_vector(first, undefined, places)
+    def all(self, scalar: Any) -> Any:
+        """``scalar`` for each of them."""
+        return self.code.spread(scalar, self.width)
 
-    def one(self, width: int) -> Any:
-        return self.same(ir.Constant(self.DOUBLE, 1.0), width)
-
-    def root(self, value: Any, width: int) -> Any:
-        name = "llvm.sqrt.f64" if width == 1 else f"llvm.sqrt.v{width}f64"
-        kind = ir.FunctionType(value.type, [value.type])
-        return self.builder.call(
-            cgutils.get_or_insert_function(self.builder.module, kind, name), [value]
-        )
+    def root(self, value: Any) -> Any:
+        name = "llvm.sqrt.f64" if self.width == 1 else f"llvm.sqrt.v{self.width}f64"
+        return self.code.call(name, value.type, value)
 
 
-@intrinsic
-def _add_line(_typing, lines, c, j, amount, totals, first):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        lines, c, j, amount, totals, first = zip(signature.args, args, strict=True)
-        experts = _Experts(context, builder)
-        line, sums = experts.line(lines, c, j), experts.vector(totals, first)
-
-        def body(at, width):  # type: ignore[no-untyped-def]
-            product = builder.fmul(experts.load(line, at, width), experts.same(amount[1], width))
-            total = builder.fadd(experts.load(sums, at, width), product)
-            experts.store(total, sums, at, width)
-
-        experts.each(experts.intp(0), experts.count(lines), body)
-        return context.get_dummy_value()
-
-    return types.void(lines, c, j, types.float64, totals, first), generate
+def each_expert(code: Code, span: tuple[Any, Any], body: Callable[[Experts], None]) -> None:
+    """Let ``body`` add the code for the experts from the first to before the second place."""
+    first, stop = span
+    for width in EXPERT_WIDTHS:
+        whole = code.builder.and_(code.builder.sub(stop, first), code.intp(-width))
+        end = code.builder.add(first, whole)
+        with code.steps(first, end, width) as (at, _):
+            body(Experts(code, at, width))
+        first = end
 
 
-def _push(experts, span, weights, variances, c, j, x, peak, steps, gains, first):  # type: ignore[no-untyped-def]
-    """Both kinds of steps; without a peak, variances are no roots."""
-    builder = experts.builder
-    w, sigma = experts.line(weights, c, j), experts.line(variances, c, j)
-    steps, gains = experts.vector(steps, first), experts.vector(gains, first)
+@instructions_for(types.void)
+def add_line(code: Code, lines: Any, c: Any, j: Any, amount: Any, totals: Any, first: Any) -> None:
+    line, sums, factor = code.line(lines, c, j), code.after(totals, first), code.double(amount)
 
-    def body(at, width):  # type: ignore[no-untyped-def]
-        variance, value = experts.load(sigma, at, width), experts.same(x[1], width)
+    def body(some: Experts) -> None:
+        product = code.builder.fmul(some.load(line), some.all(factor))
+        some.store(code.builder.fadd(some.load(sums), product), sums)
+
+    each_expert(code, (code.intp(0), code.extent(lines, 2)), body)
+
+
+def push(
+    code: Code, span: Any, w: Any, sigma: Any, x: Any, peak: Any, steps: Any, gains: Any
+) -> None:
+    """Both kinds of steps; without a peak, variances are no roots. Arrays are pointers."""
+    builder = code.builder
+
+    def body(some: Experts) -> None:
+        variance, value = some.load(sigma), some.all(x)
         along = builder.fmul(variance, value)
-        step = builder.fmul(experts.load(steps, at, width), along)
-        experts.store(builder.fadd(experts.load(w, at, width), step), w, at, width)
+        step = builder.fmul(some.load(steps), along)
+        some.store(builder.fadd(some.load(w), step), w)
         if peak is None:
             square = builder.fmul(value, along)
         else:
-            root = builder.fmul(experts.same(peak[1], width), along)
+            root = builder.fmul(some.all(peak), along)
             square = builder.fmul(root, root)
-        gained = builder.fmul(experts.load(gains, at, width), square)
-        divisor = builder.fadd(experts.one(width), gained)
+        gained = builder.fmul(some.load(gains), square)
+        divisor = builder.fadd(some.all(DOUBLE(1.0)), gained)
         if peak is not None:
-            divisor = experts.root(divisor, width)
-        experts.store(builder.fdiv(variance, divisor), sigma, at, width)
+            divisor = some.root(divisor)
+        some.store(builder.fdiv(variance, divisor), sigma)
 
-    experts.each(*span, body)
-    return experts.context.get_dummy_value()
-
-
-@intrinsic
-def _push_confident(_typing, weights, variances, c, j, stop, x, steps, gains, first):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        weights, variances, c, j, stop, x, *rest = zip(signature.args, args, strict=True)
-        experts = _Experts(context, builder)
-        span = experts.intp(0), experts.number(stop)
-        return _push(experts, span, weights, variances, c, j, x, None, *rest)
-
-    return types.void(weights, variances, c, j, stop, types.float64, steps, gains, first), generate
+    each_expert(code, span, body)
 
 
-@intrinsic
-def _push_rooted(_typing, weights, variances, c, j, start, x, peak, steps, gains, first):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        weights, variances, c, j, start, *rest = zip(signature.args, args, strict=True)
-        experts = _Experts(context, builder)
-        span = experts.number(start), experts.count(weights)
-        return _push(experts, span, weights, variances, c, j, *rest)
-
-    numbers = types.float64, types.float64
-    return types.void(weights, variances, c, j, start, *numbers, steps, gains, first), generate
+@instructions_for(types.void)
+def push_confident(
+    code: Code, weights: Any, variances: Any, c: Any, j: Any, stop: Any, x: Any, *rest: Any
+) -> None:
+    *vectors, first = rest
+    steps, gains = (code.after(vector, first) for vector in vectors)
+    w, sigma = code.line(weights, c, j), code.line(variances, c, j)
+    push(code, (code.intp(0), code.number(stop)), w, sigma, code.double(x), None, steps, gains)
 
 
-def add_line(lines, c, j, amount, totals, first):  # type: ignore[no-untyped-def]
-    return lambda lines, c, j, amount, totals, first: _add_line(lines, c, j, amount, totals, first)
+@instructions_for(types.void)
+def push_rooted(
+    code: Code, weights: Any, variances: Any, c: Any, j: Any, start: Any, x: Any, *rest: Any
+) -> None:
+    peak, *vectors, first = rest
+    steps, gains = (code.after(vector, first) for vector in vectors)
+    w, sigma = code.line(weights, c, j), code.line(variances, c, j)
+    span = code.number(start), code.extent(weights, 2)
+    push(code, span, w, sigma, code.double(x), code.double(peak), steps, gains)
 
 
-def push_confident(weights, variances, c, j, stop, x, steps, gains, first):  # type: ignore[no-untyped-def]
-    return lambda weights, variances, c, j, stop, x, steps, gains, first: _push_confident(
-        weights, variances, c, j, stop, x, steps, gains, first
-    )
+@instructions_for(types.uint64)
+def word_at(code: Code, text: Any, at: Any) -> Any:
+    pointer = code.builder.bitcast(code.after(text, at), ir.IntType(64).as_pointer())
+    return code.builder.load(pointer, align=1)
 
 
-def push_rooted(weights, variances, c, j, start, x, peak, steps, gains, first):  # type: ignore[no-untyped-def]
-    return lambda weights, variances, c, j, start, x, peak, steps, gains, first: _push_rooted(
-        weights, variances, c, j, start, x, peak, steps, gains, first
-    )
+@instructions_for(types.uint64)
+def trailing_zeros(code: Code, number: Any) -> Any:
+    return code.builder.cttz(number[1], I1(0))
 
 
-def dense_dot(values, i, weights, c):  # type: ignore[no-untyped-def]
-    return lambda values, i, weights, c: _dense_dot(values, i, weights, c)
-
-
-def dense_square(values, i):  # type: ignore[no-untyped-def]
-    return lambda values, i: _dense_square(values, i)
-
-
-def sparse_dot(values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
-    return lambda values, columns, start, stop, weights, c: _sparse_dot(
-        values, columns, start, stop, weights, c
-    )
-
-
-def sparse_square(values, start, stop):  # type: ignore[no-untyped-def]
-    return lambda values, start, stop: _sparse_square(values, start, stop)
-
-
-def dense_weighted_square(values, i, weights, c):  # type: ignore[no-untyped-def]
-    return lambda values, i, weights, c: _dense_weighted_square(values, i, weights, c)
-
-
-def sparse_weighted_square(values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
-    return lambda values, columns, start, stop, weights, c: _sparse_weighted_square(
-        values, columns, start, stop, weights, c
-    )
-
-
-def prefetch_row(values, i):  # type: ignore[no-untyped-def]
-    if values.layout != "C":  # a row is then spread over too many lines
-        return lambda values, i: None
-    return lambda values, i: _prefetch(values, i * values.shape[1], (i + 1) * values.shape[1])
-
-
-def prefetch_span(array, start, stop):  # type: ignore[no-untyped-def]
-    return lambda array, start, stop: _prefetch(array, start, stop)
-
-
-def prefetch_soon(array, start, stop):  # type: ignore[no-untyped-def]
-    return lambda array, start, stop: _prefetch_soon(array, start, stop)
-
-
-@intrinsic
-def byte_at(_typing: Any, text: Any, at: Any) -> Any:
-    """``text[at]``, without the time that it takes to ask whether ``at`` is negative."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
-        return builder.load(builder.gep(data, [args[1]], inbounds=True))
-
-    return types.uint8(text, types.int64), generate
-
-
-@intrinsic
-def word_at(_typing: Any, text: Any, at: Any) -> Any:
-    """The eight bytes that begin at ``text[at]``, the first one lowest; they must be there."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
-        address = builder.gep(data, [args[1]], inbounds=True)
-        pointer = builder.bitcast(address, ir.IntType(64).as_pointer())
-        return builder.load(pointer, align=1)
-
-    return types.uint64(text, types.int64), generate
-
-
-@intrinsic
-def trailing_zeros(_typing: Any, number: Any) -> Any:
-    """The number of zeros behind the last one of the 64 bits; 64 if there is none."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.IntType(1)(0))
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic
-def leading_zeros(_typing: Any, number: Any) -> Any:
-    """The number of zeros before the first one of the 64 bits; 64 if there is none."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctlz(args[0], ir.IntType(1)(0))
-
-    return types.uint64(types.uint64), generate
+@instructions_for(types.uint64)
+def leading_zeros(code: Code, number: Any) -> Any:
+    return code.builder.ctlz(number[1], I1(0))

@@ -18,10 +18,10 @@ _HIGHEST_BITS = np.uint64(0x8080808080808080)
 _TENS = 10 ** np.arange(WORD + 1, dtype=np.uint64)
 
 
-@primitive
+@helper
 def byte_at(text, at):  # type: ignore[no-untyped-def]
     """``text[at]``, without a test whether ``at`` is negative."""
-    return text[at]
+    return text[np.uint64(at)]
 
 
 @primitive
