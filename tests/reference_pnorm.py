@@ -33,6 +33,7 @@ class PairTrace(NamedTuple):
     b: float
     history: list[tuple[Array, float]]
     updated: NDArray[np.bool_]
+    mistakes: NDArray[np.bool_]
     pair: tuple[Array | None, Array | None]
 
 
@@ -241,9 +242,11 @@ def _pair_run(
     """Feed step with z = x+ - x- of each new pair; it returns w. Until then w = 0 and b = y_1."""
     w, b = np.zeros(X.shape[1]), 0.0
     pair: dict[float, Array] = {}
-    history, updated = [], []
+    history, updated, mistakes = [], [], []
     for x, label in zip(X, np.sign(y), strict=True):
-        changed = bool(pair) and due(float(label * (np.dot(w, x) + b)))
+        margin = float(label * (np.dot(w, x) + b))
+        mistakes.append(margin <= 0)
+        changed = bool(pair) and due(margin)
         if not pair:
             pair[label], b = x, float(label)
         elif changed:
@@ -252,7 +255,8 @@ def _pair_run(
             b = -float(np.dot(w, pair[1]) + np.dot(w, pair[-1])) / 2
         history.append((w, b))
         updated.append(changed)
-    return PairTrace(w, b, history, np.array(updated, dtype=bool), (pair.get(1), pair.get(-1)))
+    seen = pair.get(1), pair.get(-1)
+    return PairTrace(w, b, history, np.array(updated, dtype=bool), np.array(mistakes), seen)
 
 
 def pair_theta(z: Array, theta: Array, p: float) -> Array:

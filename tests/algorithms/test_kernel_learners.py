@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import reference_kernel as reference
+import reference
+import reference_kernel
+import reference_pnorm
 from extent import everything_or
 from models.kinds import arrays_of
 from problems import FaultyKernel, label, overlapping, separable, three_classes
@@ -40,8 +42,8 @@ PARAMETERS = {
     "poly": {"kernel": "poly", "gamma": 0.3, "degree": 3, "coef0": 1.0},
 }
 GRAMS = {
-    "rbf": reference.rbf(X, X, 0.5),
-    "poly": reference.poly(X, X, 0.3, 3, 1.0),
+    "rbf": reference_kernel.rbf(X, X, 0.5),
+    "poly": reference_kernel.poly(X, X, 0.3, 3, 1.0),
 }
 
 
@@ -55,7 +57,7 @@ class Case(NamedTuple):
 
     learner: object
     plain: object
-    with_intercept: object = None  # the same on kernel values that are all shifted
+    with_intercept: object = None  # of a learner by pairs; the others have one more column
 
     def settings(self, kernel, intercept, soft_margin):
         """The learner for these settings."""
@@ -66,19 +68,49 @@ class Case(NamedTuple):
             clf.set_params(intercept_scaling=OFFSET)
         return clf
 
-    def in_pairs(self, intercept):
-        return intercept and self.with_intercept is not None
+    def expected(self, K, ridge, signs, passes, intercept):
+        """What the reference learns from rows with these inner products."""
+        rows = reference_kernel.rows_of(K)
+        in_pairs = intercept and self.with_intercept is not None
+        if intercept and not in_pairs:
+            rows = np.column_stack([rows, np.full(len(K), OFFSET)])
+        rows = reference_pnorm.soft(rows, ridge)
+        trace = (self.with_intercept if in_pairs else self.plain)(
+            np.tile(rows, (passes, 1)), np.tile(signs, passes)
+        )
+        w = trace.w
+        if isinstance(self.learner, MICRA):  # only the direction matters: it keeps length 1
+            w = w / np.linalg.norm(w)
+        return Expected(trace, rows, w, trace.b if in_pairs else 0.0, len(K))
 
-    def trace(self, K, signs, order, intercept):
-        """What the reference does, and the kernel values that it is given."""
-        if self.in_pairs(intercept):
-            return self.with_intercept(K, signs, order), K
-        K = K + OFFSET**2 if intercept else K
-        return self.plain(K, signs, order), K
+
+class Expected(NamedTuple):
+    """What a reference has learned: weights of the rows' columns, and a bias.
+
+    The first columns, as many as rows, are those of the kernel; the last ones are of slack.
+    """
+
+    trace: object
+    rows: object
+    w: object
+    bias: float
+    size: int
+
+    def outputs(self):
+        """With the coordinates of slack."""
+        return self.rows @ self.w + self.bias
+
+    def scores(self):
+        """Without."""
+        return self.rows[:, : -self.size] @ self.w[: -self.size] + self.bias
+
+    def length(self):
+        """That of the weights but for the intercept."""
+        return np.linalg.norm(self.w[[*range(self.size), *range(-self.size, 0)]])
 
 
 def following(function, **settings):
-    return lambda K, signs, order: function(K, signs, order, **settings)
+    return lambda rows, signs: function(rows, signs, **settings)
 
 
 CASES = [
@@ -94,13 +126,13 @@ CASES = [
     Case(
         AMIRA(epsilon=0.3, intercept="pair"),
         following(reference.amira, epsilon=0.3),
-        following(reference.pair_amira, epsilon=0.3),
+        following(reference_pnorm.pair_amira, epsilon=0.3),
     ),
     Case(ROMMA(delta=0.2), following(reference.romma, delta=0.2)),
     Case(
         PUMMA(delta=0.2),
         following(reference.romma, delta=0.2),
-        following(reference.pumma, delta=0.2),
+        following(reference_pnorm.pumma, delta=0.2),
     ),
     Case(ALMA(alpha=0.3), following(reference.alma, alpha=0.3)),
     Case(MICRA(beta=0.5, eta=0.7), following(reference.micra, beta=0.5, eta=0.7)),
@@ -191,22 +223,15 @@ def memory(clf):
 @pytest.mark.parametrize("soft_margin", [0.0, RIDGE])
 def test_follows_the_reference(case, kernel, intercept, soft_margin):
     plain = case.settings(kernel, intercept, soft_margin)
-    ridge = soft_margin * np.eye(ROWS)
     for passes in (1, PASSES):
-        order = np.tile(np.arange(ROWS), passes)
-        trace, K = case.trace(GRAMS[kernel] + ridge, y.astype(float), order, intercept)
-        weights, bias = trace.coefficients, trace.bias
-        if isinstance(plain, MICRA):  # only the direction matters: the learner keeps length 1
-            weights = weights / np.sqrt(weights @ K @ weights)
-        outputs = K @ weights + bias
-        length = np.sqrt(weights @ (GRAMS[kernel] + ridge) @ weights)
-
+        wanted = case.expected(GRAMS[kernel], soft_margin, y.astype(float), passes, intercept)
         clf = clone(plain).set_params(max_iter=passes).fit(X, y)
-        assert_close(coefficients(clf)[0], weights, 1e-9)
-        assert_close(clf.decision_function(X), outputs - soft_margin * weights, 1e-9)
-        assert clf.n_updates_ == trace.updated.sum() > 0
-        assert clf.n_mistakes_ == trace.mistakes.sum() > 0
-        np.testing.assert_allclose(clf.certificate_.margin, (y * outputs).min() / length, rtol=1e-9)
+        assert_close(coefficients(clf)[0] @ wanted.rows, wanted.w, 1e-9)
+        assert_close(clf.decision_function(X), wanted.scores(), 1e-9)
+        assert clf.n_updates_ == wanted.trace.updated.sum() > 0
+        assert clf.n_mistakes_ == wanted.trace.mistakes.sum() > 0
+        margin = (y * wanted.outputs()).min() / wanted.length()
+        np.testing.assert_allclose(clf.certificate_.margin, margin, rtol=1e-9)
         if passes == 1:
             assert_same_model(feed(clone(plain), X, y, 7), clf)
 
@@ -218,14 +243,12 @@ def test_one_against_the_rest_shares_the_supports(learner):
     rows, labels = three_classes(n=40, d=4, spread=0.8)
     case = next(each for each in CASES if label(each.learner) == label(learner))
     clf = case.settings("rbf", True, RIDGE).set_params(max_iter=2).fit(rows, labels)
-    order, ridge = np.tile(np.arange(40), 2), RIDGE * np.eye(40)
-    K, updates, scores = reference.rbf(rows, rows, 0.5), 0, []
+    K, updates, scores = reference_kernel.rbf(rows, rows, 0.5), 0, []
     for c in range(3):
-        signs = np.where(labels == c, 1.0, -1.0)
-        trace, shifted = case.trace(K + ridge, signs, order, True)
-        assert_close(coefficients(clf, 40)[c], trace.coefficients, 1e-9)
-        scores.append((shifted - ridge) @ trace.coefficients + trace.bias)
-        updates += trace.updated.sum()
+        wanted = case.expected(K, RIDGE, np.where(labels == c, 1.0, -1.0), 2, True)
+        assert_close(coefficients(clf, 40)[c] @ wanted.rows, wanted.w, 1e-9)
+        scores.append(wanted.scores())
+        updates += wanted.trace.updated.sum()
     assert clf.n_updates_ == updates
     assert clf.dual_coef_.shape == (3, clf.support_.size)
     assert_close(clf.decision_function(rows), np.transpose(scores), 1e-9)
@@ -522,10 +545,10 @@ def test_certificates_hold(learner, kernel, soft_margin, intercept):
     plain = clone(learner).set_params(**PARAMETERS[kernel], soft_margin=soft_margin)
     clf = plain.set_params(fit_intercept=intercept, random_state=0).fit(rows, labels)
     assert clf.converged_
-    compute = {"rbf": reference.rbf, "poly": reference.poly}[kernel]
+    compute = {"rbf": reference_kernel.rbf, "poly": reference_kernel.poly}[kernel]
     settings = {name: value for name, value in PARAMETERS[kernel].items() if name != "kernel"}
     K = compute(rows, rows, **settings) + soft_margin * np.eye(40)
-    best = reference.max_margin(K, labels, intercept)
+    best = reference_kernel.max_margin(K, labels, intercept)
     certificate = clf.certificate_
     assert certificate.bound >= best * (1 - 1e-6)
     assert 0.0 < certificate.margin <= best * (1 + 1e-6)
@@ -537,9 +560,9 @@ def test_certificates_hold(learner, kernel, soft_margin, intercept):
 def test_certificate_of_each_class():
     rows, labels = three_classes(n=45, d=3)
     clf = PUMMA(delta=0.05, **PARAMETERS["rbf"], random_state=0).fit(rows, labels)
-    K = reference.rbf(rows, rows, 0.5)
+    K = reference_kernel.rbf(rows, rows, 0.5)
     for c, certificate in enumerate(clf.certificate_.classes):
-        best = reference.max_margin(K, np.where(labels == c, 1, -1), True)
+        best = reference_kernel.max_margin(K, np.where(labels == c, 1, -1), True)
         assert 0.95 * best <= certificate.margin <= best * (1 + 1e-6)
         assert certificate.bound >= best * (1 - 1e-6)
 
@@ -557,7 +580,7 @@ def test_tol_ends_a_fit():
 def test_certificate_after_a_warm_start_with_other_labels(learner):
     """Coefficients that were learned for the old labels prove nothing about the new ones."""
     others = np.where(X[:, 2] > 0, 1, -1)
-    best = reference.max_margin(GRAMS["rbf"], others, True)
+    best = reference_kernel.max_margin(GRAMS["rbf"], others, True)
     clf = clone(learner).set_params(**PARAMETERS["rbf"], random_state=0, max_iter=20)
     clf.fit(X, y).set_params(warm_start=True).fit(X, others)
     assert clf.certificate_.bound >= best * (1 - 1e-6)
@@ -712,7 +735,7 @@ def test_a_model_keeps_nothing_but_its_supports():
     for clf in (
         AMIRA(epsilon=1.0, kernel="rbf", gamma=0.1, random_state=0).fit(rows, labels),
         AMIRA(epsilon=1.0, kernel="precomputed", random_state=0).fit(
-            reference.rbf(rows, rows, 0.1), labels
+            reference_kernel.rbf(rows, rows, 0.1), labels
         ),
     ):
         assert clf.support_.size < 20
