@@ -7,46 +7,32 @@ import pytest
 from maxmargin import persistence
 
 fsspec = pytest.importorskip("fsspec")
-pytest.importorskip("aiohttp")
 pa = pytest.importorskip("pyarrow")
 parquet = importlib.import_module("pyarrow.parquet")
-web = importlib.import_module("streams.web")
-
-
-@pytest.fixture
-def site():
-    with web.a_site() as site:
-        yield site
-
-
 ROWS = "".join(
     f"{k % 2} 1:{k % 2 * 2 - 1 + 0.1 * (k % 7)} 2:{k % 5}\n" for k in range(200)
 ).encode()
 
 
-def test_fit_test_predict_and_evaluate(site, command, report, tmp_path):
-    site.files = {"rows.svm": ROWS, "more.svm": ROWS[: len(ROWS) // 2].rpartition(b"\n")[0] + b"\n"}
+@pytest.fixture
+def address():
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/rows.svm", ROWS)
+    yield "memory://rows.svm"
+    memory.rm("/rows.svm")
+
+
+def test_fit_predict_and_evaluate(address, command, report, tmp_path):
     (tmp_path / "rows.svm").write_bytes(ROWS)
-    secret = site.url("rows.svm").replace("//", "//me:secret@") + "?token=abcdef"
-    model, checkpoint = tmp_path / "model.mm", tmp_path / "checkpoint"
-    learned = report(
-        *("fit", secret, "--model", model, "--checkpoint", checkpoint, "--every", 50),
-        *("--test", site.url("more.svm")),
-    )
-    assert learned["data"] == site.url("rows.svm") + "?..."
-    assert learned["test"]["data"] == site.url("more.svm")
-    local = report("fit", tmp_path / "rows.svm", "--model", tmp_path / "local.mm")
-    assert learned["mistakes"] == local["mistakes"]
-    assert model.read_bytes() == (tmp_path / "local.mm").read_bytes()
-    for path in (model, checkpoint):
-        assert b"secret" not in path.read_bytes()
-    _, shown, _ = command("info", model)
-    assert "secret" not in shown
-    _, there, _ = command("predict", model, site.url("rows.svm"))
+    model, local = tmp_path / "model.mm", tmp_path / "local.mm"
+    learned = report("fit", address, "--model", model, "--test", address)
+    assert learned["data"] == learned["test"]["data"] == address
+    assert learned["mistakes"] == report("fit", tmp_path / "rows.svm", "--model", local)["mistakes"]
+    assert model.read_bytes() == local.read_bytes()
+    _, there, _ = command("predict", model, address)
     _, here, _ = command("predict", model, tmp_path / "rows.svm")
     assert there == here != ""
-    tested = report("evaluate", model, site.url("rows.svm"))
-    assert tested["rows"] == report("evaluate", site.url("rows.svm"))["rows"] == 200
+    assert report("evaluate", model, address)["rows"] == report("evaluate", address)["rows"] == 200
 
 
 @pytest.mark.parametrize(
@@ -58,14 +44,12 @@ def test_fit_test_predict_and_evaluate(site, command, report, tmp_path):
         ("predict", "{model}", "{none}"),
     ],
 )
-def test_addresses_where_nothing_is(arguments, site, command, report, tmp_path):
-    site.files = {"rows.svm": ROWS}
-    report("fit", site.url("rows.svm"), "--model", tmp_path / "model.mm")
-    none = site.url("none.svm").replace("//", "//me:secret@")
-    places = {"none": none, "rows": site.url("rows.svm"), "model": tmp_path / "model.mm"}
+def test_addresses_where_nothing_is(arguments, address, command, report, tmp_path):
+    report("fit", address, "--model", tmp_path / "model.mm")
+    places = {"none": "memory://none.svm", "rows": address, "model": tmp_path / "model.mm"}
     code, printed, errors = command(*(each.format(**places) for each in arguments))
     assert (code, printed) == (1, "")
-    assert errors == f"maxmargin: {site.url('none.svm')}: No such file or directory\n"
+    assert errors.startswith("maxmargin: memory://none.svm: ")
 
 
 def test_a_package_that_is_missing_is_named(command, monkeypatch):

@@ -11,7 +11,9 @@ from maxmargin.core.array_fields import Array, Buffer, Saved, blank
 from maxmargin.core.rows import Tail
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import LinearSpec
-from maxmargin.persistence import Reader, model_tree, opened, write_file
+from maxmargin.persistence import model_tree, write_file
+from maxmargin.persistence.container import opened
+from maxmargin.persistence.json_values import loaded
 from maxmargin.persistence.model_tree import Misfit
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pnorm_plane import PlaneSpace
@@ -98,7 +100,7 @@ def in_a_file(leaves, path):
     """The leaves as they are read from a file that holds them."""
     write_file(path, "toy", {"model": leaves})
     with opened(path) as container:
-        yield Reader(container).load(container.header["content"]["model"])
+        yield loaded(container.header["content"]["model"], container)
 
 
 def test_files(model, tmp_path):

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
-from maxmargin.training import dict_rows, one_row
+from maxmargin.training import one_row, row_reading
 from maxmargin.training.protocol import state_of
 
 ROWS, WIDTH = 40, 6
@@ -228,7 +228,7 @@ def test_many_sets_of_names(monkeypatch):
 
 def test_new_names_one_by_one(monkeypatch):
     """Weights are moved whenever their number has doubled, not for each name."""
-    widths, grown = [], dict_rows.grown
+    widths, grown = [], row_reading.grown
 
     def spy(state, width, classes):
         after = grown(state, width, classes)
@@ -236,7 +236,7 @@ def test_new_names_one_by_one(monkeypatch):
             widths.append(width)
         return after
 
-    monkeypatch.setattr(dict_rows, "grown", spy)
+    monkeypatch.setattr(row_reading, "grown", spy)
     rows = [{f"x{k}": 1.0, f"x{k // 2}": -1.0} for k in range(1, 3000)]
     y = np.arange(2999) % 2
     clf = learned(mm.Perceptron(), rows, y, [0, 1])

@@ -11,9 +11,9 @@ from scipy.stats import chisquare, kstest
 from sklearn.datasets import load_digits
 
 from maxmargin import AMIRA
-from maxmargin.datasets import digits as digits_module
 from maxmargin.datasets import make_endless_digits
 from maxmargin.kernels.cuda import cupy_library
+from maxmargin_papers.data import deformed_digits as digits_module
 
 NOTHING = {"rotation": 0, "shift": 0, "scale": 0, "shear": 0, "elastic": 0}
 SMALL = {"shift": 0.5, "elastic": 0.3, "smoothness": 2}

@@ -10,16 +10,14 @@ from extent import everything_or
 from sklearn.utils import Bunch
 
 from maxmargin.datasets import (
-    adult,
     load_adult,
     load_electricity,
     load_ionosphere,
     load_mnist,
     load_usps,
     load_votes,
-    real,
-    source,
 )
+from maxmargin_papers.data import adult, benchmark_sets, data_files
 
 REAL_DATA = os.environ.get("MAXMARGIN_DATA")
 needs_real_data = pytest.mark.skipif(not REAL_DATA, reason="MAXMARGIN_DATA names no folder")
@@ -31,7 +29,7 @@ def _no_folder_and_no_net(monkeypatch):
         raise OSError("there is no net")
 
     monkeypatch.delenv("MAXMARGIN_DATA", raising=False)
-    monkeypatch.setattr(source, "fetch_openml", fail)
+    monkeypatch.setattr(data_files, "fetch_openml", fail)
 
 
 @pytest.fixture
@@ -45,7 +43,7 @@ def openml(monkeypatch):
             asked.append((name, options["version"]))
             return Bunch(**({"categories": {}, "feature_names": []} | content))
 
-        monkeypatch.setattr(source, "fetch_openml", fetch)
+        monkeypatch.setattr(data_files, "fetch_openml", fetch)
         return asked
 
     return answer
@@ -81,7 +79,7 @@ IONOSPHERE_FILE = "".join(
 
 @pytest.fixture
 def two_returns(monkeypatch):
-    shrink(monkeypatch, real, "IONOSPHERE", {"b": 1, "g": 1})
+    shrink(monkeypatch, benchmark_sets, "IONOSPHERE", {"b": 1, "g": 1})
 
 
 # Finding files
@@ -204,7 +202,7 @@ VOTES_FILE = b"republican," + b",".join([b"n", b"y", b"?"] + [b"y"] * 13) + b"\n
 
 
 def test_votes(tmp_path, monkeypatch):
-    shrink(monkeypatch, real, "VOTES", {"republican": 1})
+    shrink(monkeypatch, benchmark_sets, "VOTES", {"republican": 1})
     write(tmp_path, "house-votes-84/house-votes-84.data", VOTES_FILE)
     X, y = load_votes(data_home=tmp_path)
     assert X.tolist() == [[-1.0, 1.0, 0.0] + [1.0] * 13]
@@ -216,7 +214,7 @@ def test_votes(tmp_path, monkeypatch):
 
 
 def test_usps(tmp_path, monkeypatch):
-    shrink(monkeypatch, real, "USPS", {"train": {3: 1, 6: 1}, "test": {9: 1}})
+    shrink(monkeypatch, benchmark_sets, "USPS", {"train": {3: 1, 6: 1}, "test": {9: 1}})
     values = np.linspace(-1.0, 1.0, 256)
     text = " ".join(map(str, values.tolist()))
     write(tmp_path, "usps/zip.train.gz", f"6.0000 {text} \n3 {text}\n".encode())
@@ -246,7 +244,7 @@ def write_mnist(folder, images, labels):
 
 
 def test_mnist(tmp_path, monkeypatch):
-    shrink(monkeypatch, real, "MNIST", {"train": {0: 1, 7: 1}, "test": {}})
+    shrink(monkeypatch, benchmark_sets, "MNIST", {"train": {0: 1, 7: 1}, "test": {}})
     write_mnist(tmp_path, idx(IMAGES), idx(np.array([7, 0])))
     X, y = load_mnist(data_home=tmp_path)
     np.testing.assert_array_equal(X, IMAGES.reshape(2, 784))
@@ -268,7 +266,7 @@ def test_mnist(tmp_path, monkeypatch):
     ids=["cut", "cut header", "too few images", "small images", "too few labels", "exchanged"],
 )
 def test_damaged_mnist(tmp_path, monkeypatch, images, labels):
-    shrink(monkeypatch, real, "MNIST", {"train": {0: 1, 7: 1}, "test": {}})
+    shrink(monkeypatch, benchmark_sets, "MNIST", {"train": {0: 1, 7: 1}, "test": {}})
     write_mnist(tmp_path, images, labels)
     with pytest.raises(ValueError, match=r"images-idx3.* and .*labels-idx1-ubyte: damaged"):
         load_mnist(data_home=tmp_path)
@@ -276,7 +274,7 @@ def test_damaged_mnist(tmp_path, monkeypatch, images, labels):
 
 @pytest.mark.parametrize("mark", [b"@data\n", b"@DATA\r\n"])
 def test_electricity(tmp_path, monkeypatch, mark):
-    shrink(monkeypatch, real, "ELECTRICITY", {"DOWN": 1, "UP": 1})
+    shrink(monkeypatch, benchmark_sets, "ELECTRICITY", {"DOWN": 1, "UP": 1})
     rows = b"0,2,0,0.1,0.2,0.3,0.4,0.5,UP\n0,3,0.5,0,0,0,0,1,DOWN"
     write(tmp_path, "electricity/elecNormNew.arff", b"@relation x\n\n" + mark + rows)
     X, y = load_electricity(data_home=tmp_path)
@@ -421,7 +419,7 @@ def test_ionosphere_of_openml(tmp_path, openml):
 
 
 def test_votes_of_openml(monkeypatch, openml):
-    shrink(monkeypatch, real, "VOTES", {"democrat": 2})
+    shrink(monkeypatch, benchmark_sets, "VOTES", {"democrat": 2})
     names = [f"vote {i}" for i in range(16)]
     # The order of the categories differs from feature to feature.
     categories = {name: ["n", "y"] if i % 2 else ["y", "n"] for i, name in enumerate(names)}
@@ -437,7 +435,7 @@ def test_votes_of_openml(monkeypatch, openml):
 
 
 def test_electricity_of_openml(monkeypatch, openml):
-    shrink(monkeypatch, real, "ELECTRICITY", {"UP": 1})
+    shrink(monkeypatch, benchmark_sets, "ELECTRICITY", {"UP": 1})
     openml(
         data=np.array([[0.0, 1.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]]),
         target=np.array(["UP"], dtype=object),
@@ -451,8 +449,8 @@ def test_electricity_of_openml(monkeypatch, openml):
 
 
 def test_digits_of_openml(monkeypatch, openml):
-    shrink(monkeypatch, real, "USPS", {"train": {0: 1, 9: 1}, "test": {4: 1}})
-    shrink(monkeypatch, real, "MNIST", {"train": {1: 2}, "test": {5: 1}}, n_features=256)
+    shrink(monkeypatch, benchmark_sets, "USPS", {"train": {0: 1, 9: 1}, "test": {4: 1}})
+    shrink(monkeypatch, benchmark_sets, "MNIST", {"train": {1: 2}, "test": {5: 1}}, n_features=256)
     data = np.arange(3.0 * 256).reshape(3, 256)
     asked = openml(data=data, target=np.array(["10", "1", "5"], dtype=object))
     X, y = load_usps()
