@@ -51,7 +51,7 @@ def bare_pass(
     order = np.arange(y.size, dtype=np.int32)
     if shuffle:
         np.random.default_rng(0).shuffle(order)
-    return steadily(lambda: model.present(rows, targets, order, rule))
+    return steadily(lambda: model.learn_from(rows, targets, order, rule))
 
 
 def steadily(work: Callable[[], object]) -> Callable[[], float]:

@@ -76,6 +76,6 @@ def one_pass(X: Any, y: np.ndarray, p: float, margin: float) -> Callable[[], flo
 
     def measure() -> float:
         model = copy.deepcopy(trained._state.model)
-        return seconds(lambda: model.present(rows, targets, order, rule))
+        return seconds(lambda: model.learn_from(rows, targets, order, rule))
 
     return measure

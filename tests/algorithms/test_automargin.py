@@ -128,7 +128,7 @@ def test_probabilities_are_the_mixture():
 def test_compiled_and_plain_loops_agree_to_the_bit(monkeypatch):
     X, codes = problem(rows=40, classes=3, seed=4, density=0.7)
     compiled = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
-    monkeypatch.setattr("maxmargin.models.expert_model.present", _plainly)
+    monkeypatch.setattr("maxmargin.models.expert_model.run_loop", _plainly)
     plain = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
     for name in ("columns", "standardized", "mixture"):
         ours = getattr(state_of(compiled).model.experts, name)

@@ -86,7 +86,7 @@ def test_compiled_and_plain_loops_agree_to_the_bit(monkeypatch):
     X, codes = rings(rows=FIRST_ROWS + 12, classes=3)
     compiled = learner().partial_fit(X, codes, classes=range(3))
     plain = learner()
-    monkeypatch.setattr("maxmargin.models.expert_model.present", _plainly)
+    monkeypatch.setattr("maxmargin.models.expert_model.run_loop", _plainly)
     assert_same(compiled, plain.partial_fit(X, codes, classes=range(3)))
 
 

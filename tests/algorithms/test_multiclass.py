@@ -268,7 +268,7 @@ def run_plainly(patch, tidy=maintain.plain):
     for kind in (JointModel, JointKernelModel):
         patch.setattr(kind, "loop", staticmethod(learn_jointly.plain))
     patch.setattr(joint_model, "maintain", tidy)
-    patch.setattr(kernel_fit, "present", partial(kernel_fit.present, maintain=tidy))
+    patch.setattr(kernel_fit, "run_loop", partial(kernel_fit.run_loop, maintain=tidy))
 
 
 # --------------------------------------------------------------------------------- single trials

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxmargin import ROMMA, Perceptron
 from maxmargin.algorithms import noca
-from maxmargin.core.loop import present
+from maxmargin.core.loop import run_loop
 from maxmargin.models import budget_model, expert_model, linear_model
 from maxmargin.spaces.gaussian_mixture import learn_mixture
 
@@ -158,7 +158,7 @@ def test_interrupted_calls_leave_the_model(Estimator, monkeypatch):
         return run
 
     for module in (linear_model, budget_model, expert_model):
-        monkeypatch.setattr(module, "present", interrupted(present))
+        monkeypatch.setattr(module, "run_loop", interrupted(run_loop))
     monkeypatch.setattr(noca, "learn_mixture", interrupted(learn_mixture))
     for call in (learner.fit, learner.partial_fit):
         with pytest.raises(KeyboardInterrupt):

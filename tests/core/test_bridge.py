@@ -21,7 +21,7 @@ import maxmargin.spaces
 from maxmargin import Perceptron
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.certificates.kernel_bounds import DualSums
-from maxmargin.core.loop import learn, maintain, present
+from maxmargin.core.loop import learn, maintain, run_loop
 from maxmargin.core.numba_backend import BRIDGED, cache_folder
 from maxmargin.core.rule import rule
 from maxmargin.core.trace import NO_TRACE
@@ -86,7 +86,7 @@ def test_arrays_are_neither_leaked_nor_freed():
     rule = trainer_of(Perceptron()).rule(2.0)
     before = [sys.getrefcount(array) for array in arrays]
     for _ in range(10):
-        present(rows, targets, order, rule, space, tally)
+        run_loop(rows, targets, order, rule, space, tally)
     assert [sys.getrefcount(array) for array in arrays] == before
 
 
@@ -108,7 +108,7 @@ class OwnRule(NamedTuple):
 def test_a_rule_from_elsewhere_runs_uncached():
     rows, targets, order, space, tally = arguments(np.asarray, 2)
     cached = len(learn.cached.signatures)
-    present(rows, targets, order, OwnRule(0.5), space, tally)
+    run_loop(rows, targets, order, OwnRule(0.5), space, tally)
     assert len(learn.cached.signatures) == cached
     X, y = separable()
     trace = reference.perceptron(np.column_stack([X, np.ones(len(X))]), y, rate=0.5)

@@ -47,7 +47,7 @@ def run(learner, X, codes, classes, offset, order):
     """The state after the rows ``order``, and the bounds that follow from it."""
     targets, average = as_targets(codes, classes), bool(getattr(learner, "average", False))
     model = linear_model(targets.problems(), X.shape[1], offset=offset, average=average)
-    model.present(model.rows(X), targets, order, trainer_of(learner).rule(2.0))
+    model.learn_from(model.rows(X), targets, order, trainer_of(learner).rule(2.0))
     return model.linear, model.tally, model.bounds()
 
 

@@ -53,10 +53,10 @@ def test_the_limits_themselves_are_fine(value, soft_margin):
 def test_weights_that_are_nan_are_noticed_at_the_end(monkeypatch, kernel, method):
     """Whatever makes them so, and although norms that are summed up along the way are finite."""
     model = LinearModel if kernel == "linear" else KernelModel
-    present = model.present
+    learn_from = model.learn_from
 
     def spoilt(self, *given):
-        present(self, *given)
+        learn_from(self, *given)
         known = (
             self.linear.weights if kernel == "linear" else (self.training or self.supports).coefs
         )
@@ -66,7 +66,7 @@ def test_weights_that_are_nan_are_noticed_at_the_end(monkeypatch, kernel, method
 
     clf = PassiveAggressive(kernel=kernel, gamma=1.0, max_iter=1, random_state=0).fit(X, Y)
     before = clf.decision_function(X)
-    monkeypatch.setattr(model, "present", spoilt)
+    monkeypatch.setattr(model, "learn_from", spoilt)
     with pytest.raises(ValueError, match="diverged: its weights are not finite"):
         getattr(clf, method)(X, Y)
     assert clf.decision_function(X).tolist() == before.tolist()

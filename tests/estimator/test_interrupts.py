@@ -65,14 +65,14 @@ def test_rows_in_place_are_learned_to_the_end(module, sigint, monkeypatch):
     first, labels = (X[:2], [0, 1]), [1, 0]
     make = Perceptron if module is linear_model else lambda: Forgetron(budget=2, gamma=0.5)
     clf, whole = (make().partial_fit(*first, classes=[0, 1]) for _ in range(2))
-    present = module.present
+    run_loop = module.run_loop
 
     def interrupted(*arguments):
         signal.raise_signal(signal.SIGINT)
-        present(*arguments)
+        run_loop(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "present", interrupted)
+        patch.setattr(module, "run_loop", interrupted)
         for row, label in zip(X[2:], labels, strict=True):
             with pytest.raises(KeyboardInterrupt):
                 clf.partial_fit([row.tolist()], [label])

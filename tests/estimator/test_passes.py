@@ -14,18 +14,18 @@ from maxmargin.training.protocol import state_of
 
 
 @pytest.fixture
-def presented(monkeypatch):
-    """The orders that models are presented; the rows of partial ones must have brought updates."""
+def orders(monkeypatch):
+    """The orders in which models learn; the rows of partial ones must have brought updates."""
     orders = []
-    present = LinearModel.present
+    learn_from = LinearModel.learn_from
 
     def spied(self, rows, targets, order, rule, trace=NO_TRACE):
         if not is_full(order, rows.size()):
             assert (trace.touched[order] > 0).all()
         orders.append(order.copy())
-        present(self, rows, targets, order, rule, trace)
+        learn_from(self, rows, targets, order, rule, trace)
 
-    monkeypatch.setattr(LinearModel, "present", spied)
+    monkeypatch.setattr(LinearModel, "learn_from", spied)
     return orders
 
 
@@ -82,19 +82,19 @@ def test_rows_are_forgotten_after_some_full_passes():
 # --------------------------------------------------------------------------------------- in fit
 
 
-def test_passes_are_counted_by_rows(presented):
+def test_passes_are_counted_by_rows(orders):
     X, y = make_separable(500, gap=1.0, random_state=0)
     clf = AMIRA(random_state=0).fit(X, y)
-    assert clf.n_iter_ == -(-sum(order.size for order in presented) // 500)
-    assert state_of(clf).model.tally.trials[0] == sum(order.size for order in presented)
+    assert clf.n_iter_ == -(-sum(order.size for order in orders) // 500)
+    assert state_of(clf).model.tally.trials[0] == sum(order.size for order in orders)
 
 
 @pytest.mark.parametrize("learner", [AMIRA(), AMIRA(intercept="pair"), Perceptron(margin=1.0)])
-def test_convergence_is_a_quiet_full_pass(presented, learner):
+def test_convergence_is_a_quiet_full_pass(orders, learner):
     X, y = make_separable(500, gap=1.0, random_state=0)
     clf = learner.set_params(random_state=0).fit(X, y)
     assert clf.converged_
-    assert is_full(presented[-1], 500)
+    assert is_full(orders[-1], 500)
     signs = np.where(y == clf.classes_[1], 1, -1)
     due = 1 - clf.epsilon if isinstance(clf, AMIRA) else clf.margin
     assert np.min(signs * clf.decision_function(X)) > due
@@ -103,39 +103,39 @@ def test_convergence_is_a_quiet_full_pass(presented, learner):
     assert clf.n_updates_ == updates
 
 
-def test_between_full_passes_rows_with_updates_come_again(presented):
+def test_between_full_passes_rows_with_updates_come_again(orders):
     X, y = make_separable(500, gap=1.0, random_state=0)
     clf = AMIRA(random_state=0).fit(X, y)
     assert clf.converged_
-    full = [is_full(order, 500) for order in presented]
+    full = [is_full(order, 500) for order in orders]
     assert full[0]
     assert full[-1]
     assert 2 <= sum(full) < len(full)
 
 
 @pytest.mark.parametrize("learner", [AMIRA(), NORMA(), Perceptron(average=True)])
-def test_plain_passes_in_order(presented, learner):
+def test_plain_passes_in_order(orders, learner):
     X, y = separable(n=40)
     learner.set_params(shuffle=False).fit(X, y)
-    assert len(presented) > 1
-    for order in presented:
+    assert len(orders) > 1
+    for order in orders:
         np.testing.assert_array_equal(order, np.arange(40))
 
 
 @pytest.mark.parametrize("learner", [NORMA(max_iter=5), Perceptron(average=True)])
-def test_learners_that_need_every_trial_get_full_passes_only(presented, learner):
+def test_learners_that_need_every_trial_get_full_passes_only(orders, learner):
     X, y = separable(n=40)
     learner.set_params(random_state=0).fit(X, y)
-    assert len(presented) > 1
-    assert all(is_full(order, 40) for order in presented)
+    assert len(orders) > 1
+    assert all(is_full(order, 40) for order in orders)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_one_iteration_is_one_plain_pass(presented, shuffle):
+def test_one_iteration_is_one_plain_pass(orders, shuffle):
     X, y = overlapping(n=40)
     clf = AMIRA(max_iter=1, shuffle=shuffle, random_state=0).fit(X, y)
-    assert len(presented) == 1
-    assert is_full(presented[0], 40)
+    assert len(orders) == 1
+    assert is_full(orders[0], 40)
     assert clf.n_iter_ == 1
 
 
@@ -150,11 +150,11 @@ def test_no_more_passes_than_allowed(max_iter, n):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_data_that_are_not_separated_get_full_passes_only(presented):
+def test_data_that_are_not_separated_get_full_passes_only(orders):
     X, y = overlapping(n=40)
     AMIRA(max_iter=20, random_state=0).fit(X, y)
-    assert len(presented) == 20
-    assert all(is_full(order, 40) for order in presented)
+    assert len(orders) == 20
+    assert all(is_full(order, 40) for order in orders)
 
 
 def test_guarantees_stay():
@@ -170,11 +170,11 @@ def test_guarantees_stay():
         assert clf.n_updates_ <= PUMMA.max_updates(0.05, far, best)
 
 
-def test_several_classes_converge(presented):
+def test_several_classes_converge(orders):
     X, y = three_classes(n=200)
     clf = AMIRA(multiclass="ovr", random_state=0).fit(X, y)
     assert clf.converged_
-    assert is_full(presented[-1], 200)
+    assert is_full(orders[-1], 200)
     scores = clf.decision_function(X) * np.where(y[:, None] == np.arange(3), 1, -1)
     assert scores.min() > 1 - clf.epsilon
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from models.kinds import ON_FULL, SPECS, begun, data, fitted, present
+from models.kinds import ON_FULL, SPECS, begun, data, fitted, learn_all
 from reference_kernel import poly, rbf
 from scipy import sparse
 
@@ -118,13 +118,13 @@ def test_a_stream_takes_all_kernel_values_from_it(name, form, nothing_else, monk
     given, fake = given_for(name, form), Fake()
     model = begun(KERNEL_SPECS[name], given, products=fake)
     for start in (0, 30):
-        present(model, given.part(slice(start, start + 30)))
+        learn_all(model, given.part(slice(start, start + 30)))
     bounds, outputs = model.bounds(), model.outputs(given.X)
     wider = model.grown(6, range(model.problems()), np.arange(given.classes))
     assert wider.products is fake
     monkeypatch.undo()
     same = begun(KERNEL_SPECS[name], given)
-    present(same, given)
+    learn_all(same, given)
     assert model.updates() == same.updates()
     np.testing.assert_allclose(bounds, same.bounds(), rtol=1e-6)
     np.testing.assert_allclose(outputs, same.outputs(given.X), rtol=1e-6, atol=1e-8)
@@ -133,7 +133,7 @@ def test_a_stream_takes_all_kernel_values_from_it(name, form, nothing_else, monk
 def test_twins_and_models_that_go_on_keep_it():
     given, fake = given_for("kernel"), Fake()
     model, _ = fitted(SPECS["kernel"], given, products=fake)
-    for other in (model.twin(), model.continued()):
+    for other in (model.copy(), model.continued()):
         before = other.products.calls["gram"]
         other.outputs(given.X)
         assert isinstance(other.products, Fake)
@@ -196,7 +196,7 @@ def test_beyond_the_cache_blocks_need_no_more_than_their_own_values(monkeypatch)
 def test_a_block_on_a_budget_needs_its_own_values_and_those_with_the_slots(on_full):
     given, counting = data(n=600), Counting()
     model = begun(SPECS[f"budget, {on_full}"], given, products=counting)
-    present(model, given)
+    learn_all(model, given)
     blocks = [256, 256, 88]
     assert counting.bare()[::2] == [(size, size) for size in blocks]
     cross = counting.bare()[1::2]
@@ -208,10 +208,10 @@ def test_a_block_on_a_budget_needs_its_own_values_and_those_with_the_slots(on_fu
 def test_a_stream_needs_its_own_values_and_those_with_the_supports():
     given, counting = data(n=300), Counting()
     model = begun(SPECS["kernel"], given, products=counting)
-    present(model, given.part(slice(0, 256)))
+    learn_all(model, given.part(slice(0, 256)))
     assert counting.bare() == [(256, 256)]
     supports = model.support_numbers().size
-    present(model, given.part(slice(256, 300)))
+    learn_all(model, given.part(slice(256, 300)))
     assert counting.bare()[1:] == [(44, 44)]
     sums = [shape[1] for shape in counting.shapes if shape[0] == "weighted_sums"]
     assert sums == [(supports, 44)]

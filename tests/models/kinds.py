@@ -13,7 +13,7 @@ from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.projectron import ProjectronRule
 from maxmargin.algorithms.pumma import PUMMARule
 from maxmargin.kernels.functions import Kernel
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.build import build
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec, KernelSpec, LinearSpec, WeightsSpec
 from maxmargin.training.inputs import as_targets
@@ -92,7 +92,7 @@ def plan_for(spec: WeightsSpec, given: Data, **more: Any) -> FitPlan:
 
 def fitted(
     spec: WeightsSpec, given: Data, products: Any = None, **more: Any
-) -> tuple[Model, Outcome]:
+) -> tuple[OnlineModel, Outcome]:
     """A model that has seen all rows in some passes, and what came of that."""
     X = given.X.toarray() if sparse.issparse(given.X) else given.X
     radius = float(np.linalg.norm(X, axis=1).max())
@@ -104,15 +104,15 @@ def fitted(
     return model, run_passes(model, rows, given.targets(), rule_for(spec), plan)
 
 
-def begun(spec: WeightsSpec, given: Data, products: Any = None) -> Model:
+def begun(spec: WeightsSpec, given: Data, products: Any = None) -> OnlineModel:
     """A model for a stream, at w = 0."""
     return build(spec, given.problems(), given.X, random_state=0, products=products).model
 
 
-def present(model: Model, given: Data) -> None:
+def learn_all(model: OnlineModel, given: Data) -> None:
     """Learn from each row once."""
     order = np.arange(given.codes.size, dtype=np.int32)
-    model.present(model.rows(given.X), given.targets(), order, rule_for(model.spec))
+    model.learn_from(model.rows(given.X), given.targets(), order, rule_for(model.spec))
 
 
 def arrays_of(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
@@ -139,12 +139,12 @@ def arrays_of(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
                 yield from arrays_of(each, f"{path}.{name}")
 
 
-def content_of(model: Model) -> dict[str, bytes]:
+def content_of(model: OnlineModel) -> dict[str, bytes]:
     """What is in all arrays of a model."""
     return {path: array.tobytes() for path, array in arrays_of(model)}
 
 
-def changed(before: dict[str, bytes], model: Model) -> list[str]:
+def changed(before: dict[str, bytes], model: OnlineModel) -> list[str]:
     """The arrays of a model that are not as they were."""
     now = content_of(model)
     return [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]

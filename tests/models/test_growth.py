@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from models.kinds import SPECS, arrays_of, data, fitted, present
+from models.kinds import SPECS, arrays_of, data, fitted, learn_all
 from problems import label, overlapping
 from reference import max_margin
 from reference_pnorm import soft
@@ -46,7 +46,7 @@ def test_no_two_arrays_of_a_model_share_memory(name):
     model, _ = fitted(SPECS[name], everything.part(slice(0, 60)))
     stream = model.streaming(MANY)
     assert_nothing_is_shared(stream)
-    present(stream, everything.part(slice(60, 90)))
+    learn_all(stream, everything.part(slice(60, 90)))
     assert_nothing_is_shared(stream)
     if stream is not model:
         assert_nothing_is_shared(model, stream)
@@ -80,11 +80,11 @@ def test_snapshots_stay_while_the_weights_go_on(name):
     np.testing.assert_array_equal(hull.share, hull.mark_share)
     mark, mark_share = hull.mark.copy(), hull.mark_share.copy()
     due = model.linear.scalars.table.next_mark[0]
-    present(model, everything.part(slice(60, 61)))
+    learn_all(model, everything.part(slice(60, 61)))
     for end in range(62, 90):  # up to the next snapshot
         if model.updates() + 1 >= due:
             break
-        present(model, everything.part(slice(end - 1, end)))
+        learn_all(model, everything.part(slice(end - 1, end)))
     np.testing.assert_array_equal(hull.mark, mark)
     np.testing.assert_array_equal(hull.mark_share, mark_share)
     assert not np.array_equal(hull.weights, mark)

@@ -15,14 +15,14 @@ from models.kinds import (
     content_of,
     data,
     fitted,
-    present,
+    learn_all,
     rule_for,
 )
 from scipy import sparse
 
 from maxmargin.core.rows import Tail
 from maxmargin.kernels.products import Products
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.build import build, tail_for
 from maxmargin.models.joint_model import JointModel
@@ -69,7 +69,7 @@ def test_the_kind_of_a_model(name, kind):
 
 @pytest.mark.parametrize("name", ["linear, joint", "kernel, joint"])
 def test_two_classes_are_never_learned_jointly(name):
-    assert begun(SPECS[name], data(2)).verdicts() == 1
+    assert begun(SPECS[name], data(2)).n_margins() == 1
     assert type(begun(SPECS[name], data(2))) in (LinearModel, KernelModel)
 
 
@@ -79,9 +79,9 @@ def test_a_model_learns_without_an_estimator(name, form):
     given = data(classes_for(name))
     given = given._replace(X=form(given.X))
     model, outcome = fitted(SPECS[name], given)
-    assert isinstance(model, Model)
+    assert isinstance(model, OnlineModel)
     assert outcome.n_iter >= 1
-    assert outcome.margins.shape == (model.verdicts(),)
+    assert outcome.margins.shape == (model.n_margins(),)
     assert (model.bounds() >= outcome.margins).all()
     outputs = model.outputs(given.X)
     assert outputs.shape == (60, given.problems())
@@ -275,11 +275,11 @@ def old_and_more(name):
 @every_kind
 def test_a_twin_learns_by_itself(name):
     model, more = old_and_more(name)
-    before, twin = content_of(model), model.twin()
-    assert changed(before, twin) == []
-    if twin.p != 2.0 and twin.tail.private > 0.0:
+    before, other = content_of(model), model.copy()
+    assert changed(before, other) == []
+    if other.p != 2.0 and other.tail.private > 0.0:
         return
-    present(twin.streaming(2), more)
+    learn_all(other.streaming(2), more)
     assert changed(before, model) == []
 
 
@@ -296,7 +296,7 @@ def test_growth_leaves_the_old_model_whole(name):
     X = np.pad(more.X, ((0, 0), (0, 3)))
     np.testing.assert_allclose(wider.outputs(X), outputs, rtol=1e-12, atol=1e-12)
     X[:, 4:] = more.X[:, :3]
-    present(wider, more._replace(X=X))
+    learn_all(wider, more._replace(X=X))
     assert wider.updates() > model.updates()
     assert changed(before, model) == []
     np.testing.assert_array_equal(model.outputs(more.X), outputs)
@@ -317,7 +317,7 @@ def test_several_problems_that_continue_one(name):
     assert three.problems() == 3
     np.testing.assert_allclose(three.outputs(more.X), np.repeat(outputs, 3, axis=1), rtol=1e-12)
     codes = np.random.default_rng(0).integers(3, size=30).astype(np.int32)
-    present(three, Data(more.X, codes, 3))
+    learn_all(three, Data(more.X, codes, 3))
     each = three.outputs(more.X).T
     assert not np.allclose(each[0], each[1])
     assert not np.allclose(each[1], each[2])
@@ -330,7 +330,7 @@ def test_growth_before_the_first_row(on_full):
     model = begun(spec, given)
     before = content_of(model)
     wider = model.grown(7, [0], np.arange(2))
-    present(wider, given._replace(X=np.pad(given.X, ((0, 0), (0, 3)))))
+    learn_all(wider, given._replace(X=np.pad(given.X, ((0, 0), (0, 3)))))
     assert wider.updates() > 0
     assert changed(before, model) == []
 
@@ -349,7 +349,7 @@ def test_streaming_leaves_the_old_model_whole(name):
         assert set(changed(before, model)) <= {".pair.numbers"}
         return
     assert changed(before, model) == []
-    present(stream, more)
+    learn_all(stream, more)
     assert stream.updates() > model.updates()
     assert changed(before, model) == []
     np.testing.assert_array_equal(model.outputs(more.X), outputs)
@@ -369,7 +369,7 @@ def test_continuing_leaves_the_old_model_whole(name):
         other = everything
     for _ in range(2):
         order = np.arange(60, dtype=np.int32)
-        after.present(rows, other.targets(), order, rule_for(after.spec))
+        after.learn_from(rows, other.targets(), order, rule_for(after.spec))
     after.end_fit()
     assert after.updates() > model.updates()
     assert changed(before, model) == []

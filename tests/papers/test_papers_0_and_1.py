@@ -7,6 +7,14 @@ import os
 import numpy as np
 import pytest
 from extent import everything_or
+from maxmargin_papers.reproduction.n_margins import (
+    FAILED,
+    NOT_COMPARABLE,
+    NOT_COMPARED,
+    REPRODUCED,
+    UNDECIDED,
+    judge,
+)
 from sklearn.datasets import load_digits
 
 from maxmargin import AMIRA, ROMMA, Perceptron
@@ -30,14 +38,6 @@ from maxmargin_papers.reproduction.experiment import (
     NoVerdict,
     Printed,
     Results,
-)
-from maxmargin_papers.reproduction.verdicts import (
-    FAILED,
-    NOT_COMPARABLE,
-    NOT_COMPARED,
-    REPRODUCED,
-    UNDECIDED,
-    judge,
 )
 
 

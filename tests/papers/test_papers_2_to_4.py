@@ -5,6 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from maxmargin_papers.reproduction.n_margins import (
+    FAILED,
+    NOT_COMPARED,
+    REPRODUCED,
+    UNDECIDED,
+    judge,
+)
 from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch
 
@@ -20,13 +27,6 @@ from maxmargin_papers.reproduction import find
 from maxmargin_papers.reproduction.experiment import Claim, NoVerdict, Results
 from maxmargin_papers.reproduction.figures import as_svgs
 from maxmargin_papers.reproduction.runner import run_all
-from maxmargin_papers.reproduction.verdicts import (
-    FAILED,
-    NOT_COMPARED,
-    REPRODUCED,
-    UNDECIDED,
-    judge,
-)
 
 NAMES = (
     "noca-table1",
@@ -66,7 +66,7 @@ def test_every_number_is_measured_and_none_compared(outcomes, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_verdicts_follow_from_the_results(outcomes, name):
+def test_n_margins_follow_from_the_results(outcomes, name):
     """At full scale the same lines have a verdict, unless the data are a stand-in."""
     experiment, results = outcomes[name].experiment, outcomes[name].results
     as_if_real = Results([(cell, {**n, "stand_in": ""}) for cell, n in results.records])
@@ -141,8 +141,8 @@ def test_a_wrong_accuracy_is_not_reproduced():
         "Projectron++": (98.70, 1.0, 32),
     }
     lines = judge(find("noca-table1"), orders(numbers), "full")
-    verdicts = {line.row: line.verdict for line in lines if line.column == "accuracy, %"}
-    assert verdicts == {"NOCApm": REPRODUCED, "Forgetron": FAILED, "Projectron++": REPRODUCED}
+    n_margins = {line.row: line.verdict for line in lines if line.column == "accuracy, %"}
+    assert n_margins == {"NOCApm": REPRODUCED, "Forgetron": FAILED, "Projectron++": REPRODUCED}
     lines = judge(find("noca-table1"), orders(numbers, runs=1), "full")
     assert {line.verdict for line in lines if line.column == "accuracy, %"} == {UNDECIDED}
 
@@ -204,8 +204,8 @@ def test_order_of_mistakes():
         ]
     )
     lines = judge(find("tracking-figure1"), results, "full")
-    verdicts = [line.verdict for line in lines if line.row.startswith("drifting")]
-    assert verdicts == [REPRODUCED, FAILED, FAILED, REPRODUCED, FAILED]
+    n_margins = [line.verdict for line in lines if line.row.startswith("drifting")]
+    assert n_margins == [REPRODUCED, FAILED, FAILED, REPRODUCED, FAILED]
     assert {line.verdict for line in lines if line.row.startswith("switching")} == {NOT_COMPARED}
 
 

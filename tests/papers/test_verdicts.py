@@ -6,6 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from maxmargin_papers.reproduction.n_margins import (
+    FAILED,
+    NOT_COMPARABLE,
+    NOT_COMPARED,
+    REPRODUCED,
+    UNDECIDED,
+    judge,
+    judge_again,
+    score,
+    shown,
+)
 from papers.made_up import EXPERIMENT
 
 from maxmargin_papers.reproduction.experiment import (
@@ -22,17 +33,6 @@ from maxmargin_papers.reproduction.experiment import (
     measured,
 )
 from maxmargin_papers.reproduction.significance import alike, all_hold, always, less
-from maxmargin_papers.reproduction.verdicts import (
-    FAILED,
-    NOT_COMPARABLE,
-    NOT_COMPARED,
-    REPRODUCED,
-    UNDECIDED,
-    judge,
-    judge_again,
-    score,
-    shown,
-)
 
 PART = Tolerance("why", by_chance=False, part=0.1)
 

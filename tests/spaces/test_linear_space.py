@@ -48,7 +48,7 @@ class Scripted(NamedTuple):
 def trained(rule, X, y, order, **options):
     model = linear_model(1, X.shape[1], **options)
     codes = (np.asarray(y) > 0).astype(np.int32)
-    model.present(model.rows(X), as_targets(codes, 2), np.asarray(order, dtype=np.int32), rule)
+    model.learn_from(model.rows(X), as_targets(codes, 2), np.asarray(order, dtype=np.int32), rule)
     return model
 
 

@@ -18,7 +18,7 @@ from maxmargin.estimator.parameters import (
     ScaledIntercept,
     SmoothNorms,
 )
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.training.passes import FitPlan, Outcome, run_passes
 from maxmargin.training.state import Rows, Targets
 
@@ -120,7 +120,9 @@ class ALMA(Averaged, SmoothNorms, ScaledIntercept, Patience, KernelClassifier):
         stretch = math.sqrt(p - 1.0)
         return ALMARule(float(self.alpha), B * stretch, C / stretch, p - 1.0)
 
-    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: FitPlan) -> Outcome:
+    def _run_passes(
+        self, model: OnlineModel, rows: Rows, targets: Targets, plan: FitPlan
+    ) -> Outcome:
         # Its mistakes fall too slowly to show whether rows can be separated.
         if self.B is None and self.C is None:
             trials = plan.options.max_iter * targets.labels.shape[0]

@@ -21,7 +21,7 @@ from maxmargin.core.row_scans import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import Facts, ScaledIntercept
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.kernel_model import KernelModel, smallest_margins
 from maxmargin.models.linear_model import LinearModel, read_only
 from maxmargin.spaces.problem_scalars import ROUNDING
@@ -135,7 +135,7 @@ class BisectionPerceptron(ScaledIntercept, KernelClassifier):
     def _uses_weights(self) -> bool:
         return self.soft_margin > 0.0
 
-    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
+    def _run_passes(self, model: OnlineModel, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
         problems, labels, random = model.problems(), targets.labels, plan.random()
         kind, searches = (KernelTrial if model.has_supports else LinearTrial), []
         search = Search if self.schedule == "certified" else PaperSearch
@@ -209,8 +209,8 @@ class LinearTrial:
         private = like.private_coordinates()
         return cls(LinearModel(like.spec, 1, like.width(), private, like.tail, 2.0))
 
-    def twin(self) -> Any:
-        return type(self)(self.model.twin())
+    def copy(self) -> Any:
+        return type(self)(self.model.copy())
 
     def length(self) -> float:
         return math.sqrt(self.model.linear.scalars.table.norm2[0])
@@ -361,7 +361,7 @@ class Search:
 
     def ask(self, beta: float) -> None:
         """One round."""
-        trial, most = self.best.twin(), self.passes_per_round
+        trial, most = self.best.copy(), self.passes_per_round
         rule: Any = DirectionalRule(beta, 1.0, 0.0, 0.0)
         if beta == 0.0:
             rule = ROMMARule(1.0, anew=False)
@@ -403,7 +403,7 @@ class Search:
             before = model.updates()
             if self.settings.shuffle:
                 self.random.shuffle(self.order)
-            model.present(self.rows, self.targets, self.order, rule)
+            model.learn_from(self.rows, self.targets, self.order, rule)
             self.advance(1, note=f"asking for {beta:.4g}")
             if model.updates() == before:
                 return done, bound, "reached"
@@ -437,7 +437,7 @@ class PaperSearch(Search):
         if two_stage and beta < self.low:  # which a second stage has reached
             self.rounds.append(Round(beta, self.low, 0, "reached"))
             return
-        trial, most = self.best.twin(), self.passes_per_round
+        trial, most = self.best.copy(), self.passes_per_round
         most = max(1, most // 2) if two_stage else most
         passes, bound, outcome = self.learn(trial, DirectionalRule(beta, 1.0, 0.0, 0.0), 0.0, most)
         found = beta if outcome == "reached" else math.nan

@@ -19,7 +19,7 @@ from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import Averaged, Facts, Patience, ScaledIntercept
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.training.passes import FitPlan, Outcome, run_passes
 from maxmargin.training.state import Rows, Targets
 
@@ -140,7 +140,9 @@ class DirectionalPerceptron(Averaged, ScaledIntercept, Patience, KernelClassifie
             rate = 0.0 if self.length == "fixed" else 1.0
         return DirectionalRule(beta, float(rate), pull, length)
 
-    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: FitPlan) -> Outcome:
+    def _run_passes(
+        self, model: OnlineModel, rows: Rows, targets: Targets, plan: FitPlan
+    ) -> Outcome:
         plan = plan._replace(wanted_margin=float(self.beta))
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 

@@ -30,7 +30,7 @@ from maxmargin.models.vote_model import VoteModel, VoteRule
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.passes import RunPasses
 from maxmargin.training.protocol import Options as TrainingOptions
-from maxmargin.training.state import State
+from maxmargin.training.state import State, online_model
 
 # NORMA with w = 0 at first depends on rate * decay and margin / rate alone: rates are not tried.
 DECAYS = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1)
@@ -342,7 +342,7 @@ class VoteTrainer(OnlineTrainer):
         self._experts = experts
 
     def check_structure(self, state: State) -> None:
-        if self._checked is not state.model.spec:
+        if self._checked is not online_model(state).spec:
             check_same_experts(self.spec, state)
         super().check_structure(state)
 
@@ -353,7 +353,7 @@ class VoteTrainer(OnlineTrainer):
 
 def check_same_experts(spec: ModelSpec, state: State) -> None:
     """Refuse to go on with a vote of others."""
-    if spec != state.model.spec:
+    if spec != online_model(state).spec:
         raise ValueError(
             "The 'learners' parameter of FixedShare cannot change on a fitted model, but for "
             "numbers like the rate that its experts learn by. Fit anew."

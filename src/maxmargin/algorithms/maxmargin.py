@@ -38,7 +38,7 @@ from maxmargin.solvers.solutions import Hyperplanes, KernelExpansion
 from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.outputs import outputs
-from maxmargin.training.passes import certified
+from maxmargin.training.passes import certificate_of
 from maxmargin.training.platt import fitted_sigmoids
 from maxmargin.training.protocol import Batch, Fitted, Learned, Options, warn_of
 from maxmargin.training.sample_weights import (
@@ -587,9 +587,7 @@ class ExactTrainer:
 
     def _complaint(self, state: State, radius: float, limit: str) -> str:
         """What a user should know about a fit that did not reach what was asked for."""
-        certificate = certified(
-            state.model, state.known_margins(), state.ceiling, inputs.shown(state)
-        )
+        certificate = certificate_of(state)
         separable = certificate.bound > NOTHING * radius
         if self.options.soft_margin == 0.0 and not separable:
             return (

@@ -103,7 +103,7 @@ class MixtureModel:
     def updates(self) -> int:
         return 0
 
-    def verdicts(self) -> int:
+    def n_margins(self) -> int:
         """There are no margins."""
         return 0
 
@@ -115,10 +115,8 @@ class MixtureModel:
     def allows_unused_columns(self, width: int) -> bool:
         return False
 
-    def twin(self) -> MixtureModel:
+    def copy(self) -> MixtureModel:
         return copy.deepcopy(self)
-
-    continued = twin
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

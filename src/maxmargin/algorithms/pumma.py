@@ -13,7 +13,7 @@ from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule, updates_below_
 from maxmargin.core.rule import rule
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts, Patience
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.spec import WeightsSpec
 from maxmargin.training.passes import FitPlan, Outcome, run_passes
 
@@ -127,7 +127,7 @@ class PUMMA(Patience, KernelClassifier):
         kind = ROMMARule if p == 2.0 else PUMMARule
         return kind(float(self.delta), anew=True)
 
-    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
+    def _run_passes(self, model: OnlineModel, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     def _spec(self) -> WeightsSpec:

@@ -19,7 +19,7 @@ from maxmargin.estimator.parameters import (
     Patience,
     ScaledIntercept,
 )
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training.passes import FitPlan, Outcome, run_passes
 
@@ -116,7 +116,7 @@ class ROMMA(Averaged, MulticlassChoice, ScaledIntercept, Patience, KernelClassif
     def _rule(self, p: float) -> ROMMARule:
         return ROMMARule(float(self.delta), anew=True)
 
-    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
+    def _run_passes(self, model: OnlineModel, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     @staticmethod

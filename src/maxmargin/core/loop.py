@@ -115,7 +115,7 @@ def maintain(space):  # type: ignore[no-untyped-def]
         space.maintain(c)
 
 
-def present(
+def run_loop(
     rows: Any,
     targets: Any,
     order: np.ndarray,

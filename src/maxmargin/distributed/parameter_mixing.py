@@ -21,7 +21,7 @@ from maxmargin.training.inputs import shown
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.passes import certified
 from maxmargin.training.protocol import Batch, is_learner, state_of, trainer_of, with_state
-from maxmargin.training.state import Features, State
+from maxmargin.training.state import Features, State, online_model
 
 
 class Part(NamedTuple):
@@ -72,10 +72,11 @@ class Margins(NamedTuple):
 
     def answer(self, shard: Any) -> np.ndarray:
         state: Any = state_of(self.learner)
-        lowest = np.full(state.model.verdicts(), np.inf)
+        model = online_model(state)
+        lowest = np.full(model.n_margins(), np.inf)
         for part in shard.rows():
             targets = inputs.as_targets(part.codes, state.classes.size, state.unseen)
-            lowest = np.minimum(lowest, state.model.margins(state.model.rows(part.X), targets))
+            lowest = np.minimum(lowest, model.margins(model.rows(part.X), targets))
         return lowest
 
     def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
@@ -131,7 +132,7 @@ def mixed(job: Job, rounds: int, report: Report) -> State:
         if measures and (tol is not None or converged or done == rounds):
             lowest = job.ask(Margins(common))
             state = state._replace(margins=lowest, measured=state.model.trials())
-            ratio = certified(state.model, lowest, np.inf, shown(state)).ratio
+            ratio = certified(online_model(state), lowest, np.inf, shown(state)).ratio
             if tol is not None and ratio > 0.0 and ratio >= 1.0 - tol:
                 state, converged = state._replace(converged=True), True
         report(RoundProgress(done, ratio, overview.found.rows))

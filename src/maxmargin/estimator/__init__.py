@@ -18,7 +18,7 @@ from maxmargin.estimator import serialization
 from maxmargin.estimator.learner import Predicting, Streamable, as_scores, if_calibrated
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels, ParameterGroup
 from maxmargin.kernels.products import NARROW_TYPES
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.build import check_device, on_device
 from maxmargin.models.spec import (
     BudgetSpec,
@@ -202,7 +202,7 @@ class Incremental(Predicting):
         """Make the fast route for single rows, unless there is one."""
         one, state = self._one_row, self._fitted()
         if (one is None or one.state is not state) and (one := self._fast_route()) is not None:
-            one.rule = self.__trainer__().rule(state.model.p)
+            one.rule = self.__trainer__().rule(one.model.p)
 
     def _fast_route(self) -> OneRow | None:
         """The fast route for the present state, if any, cached for the next row."""
@@ -434,10 +434,12 @@ class OnlineClassifier(ParameterGroup, Incremental, Streamable):
         """The hyper-parameters, by name."""
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
-    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: FitPlan) -> Outcome:
+    def _run_passes(
+        self, model: OnlineModel, rows: Rows, targets: Targets, plan: FitPlan
+    ) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 
-    def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
+    def _model_from(self, found: Tree, classes: np.ndarray) -> OnlineModel:
         return serialization.model_by(self, found, classes)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -26,7 +26,7 @@ from maxmargin.estimator.parameters import SignatureOfInit, counterpart
 from maxmargin.models.base import Model
 from maxmargin.training.inputs import shown
 from maxmargin.training.outputs import Decision
-from maxmargin.training.passes import certified
+from maxmargin.training.passes import certificate_of
 from maxmargin.training.platt import Sigmoids, log_shares
 from maxmargin.training.protocol import Trainer
 from maxmargin.training.recipes import names_of, prepared
@@ -344,12 +344,21 @@ class Predicting(BaseLearner):
     @property
     def coef_(self) -> np.ndarray:
         state = self._fitted()
-        return state.model.coefficients()[shown(state), : state.features.count]
+        return self._hyperplanes().coefficients()[shown(state), : state.features.count]
 
     @property
     def intercept_(self) -> np.ndarray:
         state = self._fitted()
-        return state.model.intercepts()[shown(state)]
+        return self._hyperplanes().intercepts()[shown(state)]
+
+    def _hyperplanes(self) -> Any:
+        model = self._fitted().model
+        if not hasattr(model, "intercepts"):
+            raise AttributeError(
+                "A mixture has no weights of features of its own: see weights_, those of its "
+                "experts."
+            )
+        return model
 
     @property
     def support_(self) -> np.ndarray:
@@ -376,8 +385,7 @@ class Predicting(BaseLearner):
     @property
     def certificate_(self) -> Certificate:
         state = self._fitted()
-        model, features = state.model, state.features.count
-        return certified(model, state.known_margins(), state.ceiling, shown(state), features)
+        return certificate_of(state, state.features.count)
 
     @property
     def converged_(self) -> bool:

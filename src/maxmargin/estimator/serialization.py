@@ -12,7 +12,7 @@ from scipy import sparse
 
 from maxmargin.core import array_fields
 from maxmargin.kernels.products import Products
-from maxmargin.models.base import Model
+from maxmargin.models.base import Model, OnlineModel
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Projecting
 from maxmargin.models.build import build, products_on
@@ -33,7 +33,7 @@ from maxmargin.persistence import model_tree
 from maxmargin.persistence.model_tree import MOST, Misfit
 from maxmargin.training import prediction_sets
 from maxmargin.training.inputs import problems_for, shown
-from maxmargin.training.passes import certified
+from maxmargin.training.passes import certificate_of
 from maxmargin.training.platt import Sigmoids
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import restored, storable
@@ -65,7 +65,7 @@ def learned(state: State, parameters: Tree) -> Tree:
         "calibration": state.calibration and state.calibration._asdict(),
         **{f"model.{path}": leaf for path, leaf in model_tree.leaves_of(model).items()},
     }
-    if hasattr(model, "spec"):
+    if isinstance(model, OnlineModel):
         found["structure"] = _structure(model.spec, parameters)
         found["width"], found["private"] = model.width(), model.private_coordinates()
     return {name: value for name, value in found.items() if value is not None}
@@ -102,7 +102,7 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
     return state
 
 
-def model_by(learner: BaseLearner, found: Tree, classes: np.ndarray) -> Model:
+def model_by(learner: BaseLearner, found: Tree, classes: np.ndarray) -> OnlineModel:
     """The model of a file, for the parameters that the learner had when it was saved."""
     structure, parameters = found.pop("structure"), learner.get_params(deep=False)
     if not structure.keys() <= parameters.keys():
@@ -134,7 +134,7 @@ class Extent(NamedTuple):
     private: int
 
 
-def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
+def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> OnlineModel:
     """The model of a file, checked against a new one for the same specification."""
     leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
@@ -151,7 +151,7 @@ def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
     return model
 
 
-def _one_from(leaves: Tree, spec: ModelSpec, extent: Extent) -> Model:
+def _one_from(leaves: Tree, spec: ModelSpec, extent: Extent) -> OnlineModel:
     problems, width, private = extent.problems, extent.width, extent.private
     # Before memory is allocated for these lengths.
     if isinstance(spec, MixtureSpec):
@@ -196,7 +196,7 @@ def _resolved(spec: ModelSpec, p: object) -> ModelSpec:
     return spec
 
 
-def _vote_from(leaves: Tree, spec: VoteSpec, extent: Extent) -> Model:
+def _vote_from(leaves: Tree, spec: VoteSpec, extent: Extent) -> OnlineModel:
     members = []
     for k, one in enumerate(spec.experts):
         own = model_tree.taken(leaves, f"members.{k}")
@@ -214,7 +214,7 @@ def _check_shape(leaves: Tree, path: str, wanted: tuple[int, ...]) -> None:
         raise Misfit(f"{path} has the shape {found}, not {wanted}")
 
 
-def _checked(model: Model) -> Model:
+def _checked(model: OnlineModel) -> OnlineModel:
     if wrong := model.invalid_reason():
         raise Misfit(wrong)
     return model
@@ -251,17 +251,16 @@ def summary(state: State) -> Tree:
         words |= {"columns": described, "n_features": int(state.recipe.n_features_in_use_)}
     if hasattr(model, "mistakes"):  # it learned row by row
         words["mistakes"] = model.mistakes()
-    if model.verdicts() == 0:
+    if model.n_margins() == 0:
         return words | {"components": model.used()}  # type: ignore[attr-defined]
     if hasattr(model, "updates"):
         words["updates"] = model.updates()
     if model.has_supports:
         words["supports"] = int(model.support_numbers().size)  # type: ignore[attr-defined]
-    margins = state.known_margins()
-    if not np.isfinite(margins[shown(state)]).all():
+    if not np.isfinite(state.known_margins()[shown(state)]).all():
         return words  # the margins of a stream were not measured
     # A copy, because models cache their bounds, and saving must not change them.
-    best = certified(copy.copy(model), margins, state.ceiling, shown(state))
+    best = certificate_of(state._replace(model=copy.copy(model)))
     numbers = {"margin": best.margin, "bound": best.bound, "ratio": best.ratio}
     if all(np.isfinite(number) for number in numbers.values()):
         words["certificate"] = {name: float(number) for name, number in numbers.items()}
@@ -295,7 +294,7 @@ def _checked_features(found: Tree) -> Features:
 
 
 def _checked_margins(margins: object, model: Model) -> np.ndarray:
-    wanted = model.verdicts()
+    wanted = model.n_margins()
     if not isinstance(margins, np.ndarray) or margins.shape != (wanted,) or margins.dtype != float:
         raise Misfit("there is not one margin for each problem")
     return margins

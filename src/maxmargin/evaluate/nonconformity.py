@@ -42,7 +42,7 @@ def fixed_copy(clf: BaseEstimator) -> BaseEstimator:
         model=adopted(model, weights, intercepts, trials=state.model.trials()),
         classes=state.classes,
         features=copy.deepcopy(state.features),
-        margins=np.full(model.verdicts(), np.nan),
+        margins=np.full(model.n_margins(), np.nan),
         unseen=state.unseen,
         schema=copy.deepcopy(state.schema),
     )

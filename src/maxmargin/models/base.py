@@ -1,10 +1,10 @@
-"""The interface of models."""
+"""What all models have in common, and what those have that learn row by row."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,17 +12,72 @@ from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.array_fields import Array, Saved
 from maxmargin.core.loop import TALLY
 from maxmargin.core.rows import Tail
-from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
+from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.models.model_formulas import Formula
 from maxmargin.models.spec import ModelSpec
 
 
-class Model(ABC):
-    """Weights of one or more problems.
+class Model(Protocol):
+    """What was learned about one or more problems: weights, components or an exact solution.
 
-    A fit calls `begin_fit`, `present` any number of times, and `end_fit`; a stream calls
-    `streaming` and `present`. Methods that change the structure (`grown`, `streaming`,
-    `continued`) return another model with the same weights; only `present` learns, in place.
+    Attributes
+    ----------
+    has_supports : weights are those of rows, in the space of a kernel
+    outputs_are_odds : outputs are log-odds, which need no calibration
+    """
+
+    @property
+    def has_supports(self) -> bool: ...
+
+    @property
+    def outputs_are_odds(self) -> bool: ...
+
+    def problems(self) -> int:
+        """Number of outputs of a row."""
+
+    def width(self) -> int:
+        """Number of features."""
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """The outputs of each row, ``w.x + b`` for a hyperplane."""
+
+    def formula(self, features: int) -> Formula:
+        """`outputs` as plain data, for rows with ``features`` columns."""
+
+    def n_margins(self) -> int:
+        """Number of margins and bounds."""
+
+    def trials(self) -> int:
+        """Number of rows learned one by one."""
+
+    def updates(self) -> int:
+        """Number of updates of all problems."""
+
+    def mistakes(self) -> int:
+        """Number of mistakes while learning."""
+
+
+@runtime_checkable
+class Certified(Model, Protocol):
+    """A model whose margins have proved bounds; infinite ones if nothing is proved."""
+
+    def bounds(self) -> np.ndarray:
+        """Upper bounds on the best margins of the rows seen."""
+
+    def evidence(self, features: int) -> list[Evidence]:
+        """The sums behind the bounds, which can be added up over machines; empty if there are none.
+
+        Columns beyond the first ``features`` are unused.
+        """
+
+
+class OnlineModel(Certified):
+    """A model that a rule changes row by row.
+
+    A fit calls `begin_fit`, `learn_from` any number of times, and `end_fit`; a stream calls
+    `streaming` and `learn_from`. Methods that change the structure (`grown`, `streaming`,
+    `continued`) return another model with the same weights; only `learn_from` learns, in place.
+    Without hyperplanes there are no margins (NaN), and nothing bounds them.
 
     Attributes
     ----------
@@ -33,7 +88,7 @@ class Model(ABC):
 
     has_supports: ClassVar[bool] = False
     is_joint: ClassVar[bool] = False  # several classes are learned as one problem
-    outputs_are_odds: ClassVar[bool] = False  # log-odds, which need no calibration
+    outputs_are_odds: ClassVar[bool] = False
     learns_rows_in_place: ClassVar[bool] = False  # a single row is one call of a compiled loop
     spec: ModelSpec
     tail: Annotated[Tail, Saved()]
@@ -49,28 +104,28 @@ class Model(ABC):
         """`rows` for all rows of a fit."""
         return self.rows(X, sample_weight)
 
-    def apart_from_rows(self) -> Model:
-        """The model after a weighted fit, without the parts that depend on the weights."""
-        return self
-
-    @abstractmethod
     def begin_fit(self, rows: Any) -> None:
-        """Begin a fit, which presents only these rows."""
+        """Begin a fit, which learns only these rows."""
 
-    @abstractmethod
     def end_fit(self) -> None:
         """Release what only the passes of a fit need."""
 
     @abstractmethod
-    def twin(self) -> Model:
+    def learn_from(
+        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
+
+    @abstractmethod
+    def copy(self) -> Any:
         """An independent copy, which can learn from the same rows."""
 
-    @abstractmethod
-    def continued(self) -> Model:
+    def continued(self) -> Any:
         """A copy for another fit, in which bounds from earlier rows do not hold."""
+        return self.copy()
 
     @abstractmethod
-    def streaming(self, rows: int, alone: bool = False) -> Model:
+    def streaming(self, rows: int, alone: bool = False) -> Any:
         """A model for learning ``rows`` new rows.
 
         It is this model itself if no one else uses it (``alone``), or if a copy would cost more
@@ -78,81 +133,33 @@ class Model(ABC):
         """
 
     @abstractmethod
-    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Model:
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Any:
         """A model for ``width`` features, in which problem c continues problem ``which[c]``.
 
         ``codes`` are the new class codes. All later rows must be new.
         """
 
-    @abstractmethod
-    def present(
-        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
-    ) -> None:
-        """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
-
-    def tracing(self, places: int) -> Trace | MeanTrace:
-        """Arrays for the outputs of ``places`` rows before they are learned."""
-        return tracing(places, self.problems(), average=False)
-
     # ----------------------------------------------------------------------------- what was learned
-    @abstractmethod
-    def problems(self) -> int:
-        """Number of weight vectors."""
-
-    @abstractmethod
-    def width(self) -> int:
-        """Number of features."""
-
-    @abstractmethod
-    def updates(self) -> int:
-        """The number of updates of all problems."""
-
     @abstractmethod
     def is_finite(self) -> bool:
         """True if all weights are finite."""
 
-    @abstractmethod
-    def outputs(self, X: Any) -> np.ndarray:
-        """``w.x + b`` for each row and problem."""
-
-    @abstractmethod
-    def formula(self, features: int) -> Formula:
-        """`outputs` as plain data, for rows with ``features`` columns."""
-
-    @abstractmethod
-    def weights(self) -> np.ndarray:
-        """The weights that predict, of features or of supports."""
-
-    @abstractmethod
-    def coefficients(self) -> np.ndarray:
-        """The weights of the features, if there are any."""
-
-    @abstractmethod
-    def intercepts(self) -> np.ndarray:
-        """One for each problem."""
-
-    @abstractmethod
     def margins(self, rows: Any, targets: Any) -> np.ndarray:
         """The geometric margins on these rows."""
+        return np.full(self.n_margins(), np.nan)
 
-    @abstractmethod
     def bounds(self) -> np.ndarray:
-        """Upper bounds on the best margins of the rows seen."""
+        return np.full(self.n_margins(), np.inf)
 
-    @abstractmethod
     def ceiling(self, rows: Any, radius: float) -> float:
         """An upper bound on every margin of the rows of a fit, with norms of at most ``radius``."""
-
-    def verdicts(self) -> int:
-        """The number of margins and bounds."""
-        return 1 if self.is_joint else self.problems()
+        return np.inf
 
     def evidence(self, features: int) -> list[Evidence]:
-        """The sums behind the bounds, which can be added up over machines; empty if there are none.
-
-        Columns beyond the first ``features`` are unused.
-        """
         return []
+
+    def n_margins(self) -> int:
+        return 1 if self.is_joint else self.problems()
 
     def mistakes(self) -> int:
         return int(np.asarray(self.tally)["mistakes"][0])

@@ -23,7 +23,7 @@ from maxmargin.core.array_fields import (
     new_arrays,
     resized,
 )
-from maxmargin.core.loop import learn, present
+from maxmargin.core.loop import learn, run_loop
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import NO_TRACE, Trace
@@ -136,7 +136,7 @@ class BudgetModel(SupportModel):
     store: Annotated[SupportStore, Saved()]
     scalars: Annotated[Scalars, Saved()]
     largest_square: Annotated[float, Saved(at_least=0.0)]
-    _bounds: Annotated[np.ndarray | None, Array("verdicts", name="bounds", optional=True)]
+    _bounds: Annotated[np.ndarray | None, Array("n_margins", name="bounds", optional=True)]
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class BudgetModel(SupportModel):
     def ceiling(self, rows: Any, radius: float) -> float:
         return bounds.ceiling(float(np.sqrt(self.largest_square + self.ridge)))
 
-    def twin(self) -> BudgetModel:
+    def copy(self) -> BudgetModel:
         return copy.deepcopy(self, {id(self.spec): self.spec})  # never copies a user's kernel
 
     def streaming(self, rows: int, alone: bool = False) -> BudgetModel:
@@ -221,10 +221,10 @@ class BudgetModel(SupportModel):
             model.store = store
         return model
 
-    def present(
+    def learn_from(
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
-        """`Model.present`, block by block; a block that makes weights infinite changes nothing."""
+        """Learn block by block; a block that makes weights infinite changes nothing."""
         if order.size == 0 and not self.store.points:
             self._allocate(self.products.kept(self.kernel, rows, np.inf))
         kernel = self.kernel if self.in_fit else self.kernel.exact_enough_for(rows)
@@ -305,7 +305,7 @@ class BudgetModel(SupportModel):
         )
         weigh(slots)
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
-        present(rows, targets, order, rule, slots, self.tally, trace, self.loop)
+        run_loop(rows, targets, order, rule, slots, self.tally, trace, self.loop)
         self.eviction.leave(slots)
         return slots, new
 
@@ -389,12 +389,12 @@ class BudgetModel(SupportModel):
             outputs += self.shift * weights.sum(axis=1)[:, None]
         np.add.at(outputs.T, numbers, self.ridge * weights.T)
         leads = self._leads(outputs, targets.labels)
-        lengths = np.array([self._squared_length(c) for c in range(self.verdicts())]) ** 0.5
+        lengths = np.array([self._squared_length(c) for c in range(self.n_margins())]) ** 0.5
         return convex_combinations.measured(leads, lengths, self.scalars)
 
     def bounds(self) -> np.ndarray:
         if self._bounds is None:
-            table, count = self.scalars.table, self.verdicts()
+            table, count = self.scalars.table, self.n_margins()
             proved = np.array([self._bound(c) for c in range(count)])
             proved[table.certifiable[:count] == AWAITING] = np.inf
             self._bounds = np.minimum(table.bound[:count], proved)

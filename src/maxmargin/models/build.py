@@ -15,7 +15,7 @@ from maxmargin.kernels.cuda import CudaProducts
 from maxmargin.kernels.functions import KERNELS, Kernel, finite_diagonal
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import NARROW_TYPES, Products
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import eviction_for
 from maxmargin.models.expert_model import ExpertModel
@@ -46,7 +46,7 @@ from maxmargin.spaces.pnorm import new_pnorm
 class Built(NamedTuple):
     """A model, its first rows in its own form, and their largest norm."""
 
-    model: Model
+    model: OnlineModel
     rows: Any
     radius: float
 

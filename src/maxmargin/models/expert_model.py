@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin.core import array_fields
 from maxmargin.core.array_fields import Saved, blank
-from maxmargin.core.loop import present
+from maxmargin.core.loop import run_loop
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.expert_loop import Experts, learn_rows, outputs_of_all
@@ -33,7 +33,7 @@ from maxmargin.experts.standardized_columns import (
     STANDARDIZED_ROOTED,
     StandardizedColumns,
 )
-from maxmargin.models.base import Model, new_tally
+from maxmargin.models.base import OnlineModel, new_tally
 from maxmargin.models.linear_model import Rows, as_rows
 from maxmargin.models.model_formulas import (
     ExpertPlanes,
@@ -103,12 +103,12 @@ def standardization(columns: StandardizedColumns) -> Standardization:
     )
 
 
-class ExpertModel(Model):
+class ExpertModel(OnlineModel):
     """One mixture of experts for each problem.
 
     Parameters
     ----------
-    spec, tail : see `Model`
+    spec, tail : see `OnlineModel`
     problems, width : number of mixtures and of features
     random_state : that of random features
     """
@@ -145,22 +145,13 @@ class ExpertModel(Model):
         return isinstance(self.experts.curves, RandomFeatures)
 
     # ------------------------------------------------------------------------------------ learning
-    def begin_fit(self, rows: Any) -> None:
-        """Nothing is kept about rows."""
-
-    def end_fit(self) -> None:
-        """The same."""
-
-    def twin(self) -> ExpertModel:
+    def copy(self) -> ExpertModel:
         return array_fields.own_arrays(self)
-
-    def continued(self) -> ExpertModel:
-        return self.twin()
 
     def streaming(self, rows: int, alone: bool = False) -> ExpertModel:
         size, width = self.experts.columns.weights.size, self.width()
         is_small = size <= max(MOST_COPIED_WEIGHTS, rows * width)
-        return self.twin() if rows > 1 and is_small and not alone else self
+        return self.copy() if rows > 1 and is_small and not alone else self
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> ExpertModel:
         if self.has_features():
@@ -170,11 +161,11 @@ class ExpertModel(Model):
     def allows_unused_columns(self, width: int) -> bool:
         return True
 
-    def present(
+    def learn_from(
         self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         parts = rows, targets, order, rule, self.experts, self.tally, trace
-        present(*parts, learn=learn_rows, maintain=self.maintain)
+        run_loop(*parts, learn=learn_rows, maintain=self.maintain)
 
     def view(self) -> Any:
         """What gives outputs, in buffers of its own."""
@@ -279,23 +270,6 @@ class ExpertModel(Model):
         units = np.sqrt(basis.counts / np.where(basis.spreads > 0.0, basis.spreads, np.inf))
         own = units * np.einsum("ce,cej->cj", slopes[:, first:], scaled.weights)
         return Planes(weights + own, offsets - own @ basis.centers)
-
-    def weights(self) -> np.ndarray:
-        raise AttributeError(
-            "A mixture has no weights of features of its own: see weights_, those of its experts."
-        )
-
-    coefficients = intercepts = weights
-
-    def margins(self, rows: Any, targets: Any) -> np.ndarray:
-        """NaN: a mixture has no hyperplane."""
-        return np.full(self.problems(), np.nan)
-
-    def bounds(self) -> np.ndarray:
-        return np.full(self.problems(), np.inf)
-
-    def ceiling(self, rows: Any, radius: float) -> float:
-        return np.inf
 
 
 def rules_on_features(spec: MixtureSpec) -> int:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.loop import learn, present
+from maxmargin.core.loop import learn, run_loop
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import Trace
@@ -125,7 +125,7 @@ class RowBlock:
         rows = UnitRows(self.ids.size, Tail(self.space.tail.offset, 0.0))
         order = order.astype(np.int32, copy=False)
         tally, loop = self.space.tally, self.space.loop
-        present(rows, targets, order, rule, self.loop_space, tally, trace, loop)
+        run_loop(rows, targets, order, rule, self.loop_space, tally, trace, loop)
         kept = self.places >= 0
         self.space.members[kept] = self.ids[self.places[kept]]
 
@@ -196,11 +196,11 @@ class KernelFit:
     def over(self, space: KernelSpace) -> KernelFit:
         """An independent fit of the same rows, for the space of another model."""
         self.leave()
-        twin = copy.copy(self)
-        twin.space = space
+        other = copy.copy(self)
+        other.space = space
         for name in ("coefs", "marks", "averages", "outputs", "waiting", "gains"):
-            setattr(twin, name, getattr(self, name).copy())
-        return twin
+            setattr(other, name, getattr(self, name).copy())
+        return other
 
     def resume(
         self,
@@ -221,7 +221,7 @@ class KernelFit:
         self.space.members[kept] = numbers[self.space.members[kept]]
         self.settle()
 
-    def present(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
+    def learn_from(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
         size, self.labels = self.points.size(), targets.labels
         ids = np.arange(size) if self.is_whole else sorted_without_doubles(order)
         if self.is_whole or ids.size <= min(self.largest_block, size // 2):

@@ -32,7 +32,7 @@ from maxmargin.kernels.growable_array import appended, growable_of
 from maxmargin.kernels.kernel_lines import between
 from maxmargin.kernels.points import Points, library_of
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
-from maxmargin.models.base import Model, new_tally
+from maxmargin.models.base import OnlineModel, new_tally
 from maxmargin.models.joint_model import new_joint_space
 from maxmargin.models.kernel_fit import KernelFit, KernelSpace, RowBlock
 from maxmargin.models.model_formulas import Formula, kernel_formula
@@ -167,7 +167,7 @@ def smallest_margins(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.where(are_positive(labels, outputs.shape[0]), outputs, -outputs).min(axis=1)
 
 
-class SupportModel(Model):
+class SupportModel(OnlineModel):
     """Weight vectors ``w = sum_k a_k phi(x_k)`` over supporting rows in the space of a kernel."""
 
     kernel: Annotated[Kernel, Saved()]
@@ -181,7 +181,7 @@ class SupportModel(Model):
 
     def __init__(
         self,
-        spec: Any,
+        spec: ExpansionSpec | BudgetSpec,
         problems: int,
         width: int,
         tail: Tail,
@@ -209,7 +209,7 @@ class SupportModel(Model):
         return self.tail.offset**2
 
     def invalid_reason(self) -> str:
-        known = self._bounds is None or self._bounds.shape == (self.verdicts(),)
+        known = self._bounds is None or self._bounds.shape == (self.n_margins(),)
         return "" if known else "bounds: there is not one for each problem"
 
     def updates(self) -> int:
@@ -233,8 +233,8 @@ class SupportModel(Model):
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
         """The rows with weights, if there is a soft margin through which they act."""
 
-    def continued(self) -> Model:
-        model: Any = self.twin()
+    def continued(self) -> OnlineModel:
+        model: Any = self.copy()
         model.scalars.table.bound = np.inf
         model.scalars.table.certifiable = AWAITING  # unless a fit presents the same rows
         return model
@@ -242,6 +242,10 @@ class SupportModel(Model):
     def check_can_stream(self) -> None:
         if self.kernel.only_in_fit:
             raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
+
+    @abstractmethod
+    def weights(self) -> np.ndarray:
+        """The coefficients of the supporting rows, which predict."""
 
     def coefficients(self) -> np.ndarray:
         raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")
@@ -291,7 +295,7 @@ class KernelModel(SupportModel):
         Array("problems", 2, dtype=np.int64, optional=True, at_least=NOBODY, below="supports"),
     ]
     next_mark: Annotated[int, Saved()]
-    _bounds: Annotated[np.ndarray | None, Array("verdicts", name="bounds", optional=True)]
+    _bounds: Annotated[np.ndarray | None, Array("n_margins", name="bounds", optional=True)]
     supports: Annotated[Supports | None, Saved()]
 
     loop = staticmethod(learn)
@@ -349,16 +353,16 @@ class KernelModel(SupportModel):
         self.supports = supports._replace(points=supports.points.bare())
         self.training, self.kernel = None, self.kernel.forget_rows()
 
-    def twin(self) -> KernelModel:
+    def copy(self) -> KernelModel:
         """An independent copy, also in the middle of a fit."""
         training, self.training = self.training, None
         try:
-            twin = copy.deepcopy(self, {id(self.spec): self.spec})  # its kernel is the user's
+            other = copy.deepcopy(self, {id(self.spec): self.spec})  # its kernel is the user's
         finally:
             self.training = training
         if training is not None:
-            twin.training = training.over(twin.space())
-        return twin
+            other.training = training.over(other.space())
+        return other
 
     def streaming(self, rows: int, alone: bool = False) -> KernelModel:
         self.check_can_stream()
@@ -374,12 +378,12 @@ class KernelModel(SupportModel):
             model.supports = model.supports._replace(points=points)
         return model
 
-    def present(
+    def learn_from(
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         self._bounds = None
         if self.training is not None:
-            self.training.present(targets, order, rule, trace)
+            self.training.learn_from(targets, order, rule, trace)
             if self._snapshot_is_due():
                 self.training.take_snapshot()
             return
@@ -654,7 +658,7 @@ class PairKernelModel(KernelModel):
             pair.squares[c, side] = linear.geometry.diagonal[places[c, side]]
         return pair
 
-    def present(
+    def learn_from(
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         if self.training is not None:
@@ -663,7 +667,7 @@ class PairKernelModel(KernelModel):
                 own = targets.labels[self.members[c, side]] == (c if is_multiclass else 1)
                 if own != (side == POSITIVE):
                     raise ValueError("warm_start with a kernel needs the labels of the last fit.")
-        super().present(rows, targets, order, rule, trace)
+        super().learn_from(rows, targets, order, rule, trace)
 
     def free_intercepts(self) -> np.ndarray:
         return self.bias.copy()

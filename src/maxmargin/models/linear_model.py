@@ -15,12 +15,12 @@ from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core import array_fields
 from maxmargin.core.array_fields import NEVER, Saved, blank
-from maxmargin.core.loop import learn, maintain, present
+from maxmargin.core.loop import learn, maintain, run_loop
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
-from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
+from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.models import resizing
-from maxmargin.models.base import Model, new_tally
+from maxmargin.models.base import OnlineModel, new_tally
 from maxmargin.models.model_formulas import Planes
 from maxmargin.models.spec import DiagonalSpec, LinearSpec
 from maxmargin.spaces.certificate_vectors import (
@@ -64,7 +64,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-class LinearModel(Model):
+class LinearModel(OnlineModel):
     """Weights whose intercept, if any, is the weight of one more coordinate.
 
     ``private`` is the number of rows with a private coordinate that is stored.
@@ -169,11 +169,11 @@ class LinearModel(Model):
         """True if the model refers to rows by their numbers."""
         return False
 
-    def twin(self) -> LinearModel:
+    def copy(self) -> LinearModel:
         return array_fields.own_arrays(self)
 
     def continued(self) -> LinearModel:
-        model = self.twin()
+        model = self.copy()
         model.forget_bounds()
         model.begin_rows()
         return model
@@ -191,8 +191,12 @@ class LinearModel(Model):
     def streaming(self, rows: int, alone: bool = False) -> LinearModel:
         return resizing.streaming(self, rows, alone)
 
-    def apart_from_rows(self) -> LinearModel:
-        return apart_from_rows(self, self._without_private_coordinates())
+    def without_rows(self) -> LinearModel:
+        """The model after a weighted fit: its bounds, without the parts that depend on weights."""
+        model = self._without_private_coordinates()
+        proved = self.bounds()
+        model.linear.scalars.table.bound[: proved.size] = proved
+        return model
 
     def _without_private_coordinates(self) -> LinearModel:
         model = array_fields.without_private_coordinates(self, self.width())
@@ -205,16 +209,13 @@ class LinearModel(Model):
     def allows_unused_columns(self, width: int) -> bool:
         return self.spec.p != "log" and self.problems() * (width + 1) <= MOST_WITNESSED_WEIGHTS
 
-    def present(
+    def learn_from(
         self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         space, tally = self.space, self.tally
-        present(rows, targets, order, rule, space, tally, trace, self.loop, self.maintain)
+        run_loop(rows, targets, order, rule, space, tally, trace, self.loop, self.maintain)
         if not self.in_fit:
             self.begin_rows()
-
-    def tracing(self, places: int) -> Trace | MeanTrace:
-        return tracing(places, self.problems(), self.spec.average)
 
     def maintain(self, space: Any) -> None:
         """Fold scales (`core.loop.maintain`) and take snapshots, when the loop asks for it."""
@@ -353,6 +354,14 @@ class PairModel(LinearModel):
         model.await_own_members()
         return model
 
+    def without_rows(self) -> LinearModel:
+        # Private coordinates of members may be shorter than those of other rows.
+        model: Any = super().without_rows()
+        model.pair.numbers[:] = NOBODY
+        for array in (model.pair.members, model.pair.squares, model.pair.private):
+            array[:] = 0.0
+        return model
+
     def intercepts(self) -> np.ndarray:
         return self.pair.bias.copy()
 
@@ -402,14 +411,3 @@ def weighted_tail(model: Any, sample_weight: np.ndarray) -> WeightedTail:
             "soft_margin=0, or another learner."
         )
     return WeightedTail(model.tail.offset, model.tail.private, sample_weight)
-
-
-def apart_from_rows(model: Any, apart: Any) -> Any:
-    """``apart``, a model without private coordinates, with the bounds of ``model``."""
-    proved = model.bounds()
-    apart.linear.scalars.table.bound[: proved.size] = proved
-    if model.spec.has_pairs():  # private coordinates of members may be shorter than of other rows
-        apart.pair.numbers[:] = NOBODY
-        for array in (apart.pair.members, apart.pair.squares, apart.pair.private):
-            array[:] = 0.0
-    return apart

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.core.numba_backend import Compiled
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.joint_model import JointModel
 from maxmargin.models.linear_model import DiagonalModel, LinearModel, PairModel
 from maxmargin.spaces.linear_space import LinearSpace
@@ -39,7 +39,9 @@ def fold_together(space):  # type: ignore[no-untyped-def]
 
 
 @singledispatch
-def mixture(model: Model, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> Any:
+def mixture(
+    model: OnlineModel, parts: Sequence[Any], shares: np.ndarray, before: Any = None
+) -> Any:
     """The mean of ``parts``, which continued ``before``; ``model`` is the first of them."""
     raise ValueError(
         "There is no mean of models whose weights are those of rows, or of several learners."
@@ -64,7 +66,7 @@ def _of_columns(model: DiagonalModel, parts: Any, shares: np.ndarray, before: An
 
 @mixture.register(LinearModel)
 def _of_vectors(model: LinearModel, parts: Any, shares: np.ndarray, before: Any = None) -> Any:
-    mean = model.twin()
+    mean = model.copy()
     mix(mean, parts, shares, before)
     # Compute the bound, and take a snapshot: see `certificates.bounds`.
     mean.linear.scalars.table.next_mark = 0
@@ -74,7 +76,7 @@ def _of_vectors(model: LinearModel, parts: Any, shares: np.ndarray, before: Any 
 
 @mixture.register(JointModel)
 def _of_classes(model: JointModel, parts: Any, shares: np.ndarray, before: Any = None) -> Any:
-    mean: Any = model.twin()
+    mean: Any = model.copy()
     mix(mean, parts, shares, before)
     # The bound also uses the sums since the last snapshot, so the next one waits for a step.
     table = mean.linear.scalars.table
@@ -146,7 +148,7 @@ def adopted(
     """
     if not (np.isfinite(coefficients).all() and np.isfinite(intercepts).all()):
         raise ValueError("The weights are not all numbers.")
-    model = model.twin()
+    model = model.copy()
     linear, offset = model.linear, model.tail.offset
     linear.weights[:, : linear.width] = coefficients
     if offset > 0.0:

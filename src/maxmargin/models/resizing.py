@@ -61,6 +61,6 @@ def streaming(model: Any, rows: int, alone: bool) -> Any:
     else:
         is_small = model.linear.weights.size <= max(MOST_COPIED_WEIGHTS, rows * model.width())
         beside = (rows > 1 and is_small) or model.keeps_row_numbers()
-        model = model.twin() if beside and not alone else model
+        model = model.copy() if beside and not alone else model
     model.begin_rows()
     return model

@@ -14,7 +14,7 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.leaders import invalid_weights
 from maxmargin.experts.votes import Votes, new_votes, predict_classes, score_votes, vote
 from maxmargin.models import model_formulas
-from maxmargin.models.base import Model, new_tally
+from maxmargin.models.base import OnlineModel, new_tally
 from maxmargin.models.spec import VoteSpec
 
 # Rows that all experts learn before the next ones, few enough to stay in the cache.
@@ -37,7 +37,7 @@ class VoteRule(NamedTuple):
     share: float
 
 
-class VoteModel(Model):
+class VoteModel(OnlineModel):
     """The models of all experts, which learn independently, and their votes.
 
     A block of rows is learned expert by expert, and each records what it predicts for a row before
@@ -48,10 +48,12 @@ class VoteModel(Model):
     """
 
     votes: Annotated[Votes, Saved()]
-    members: Annotated[list[Model], Saved()]
+    members: Annotated[list[OnlineModel], Saved()]
     spec: VoteSpec
 
-    def __init__(self, spec: VoteSpec, problems: int, unseen: bool, members: list[Model]) -> None:
+    def __init__(
+        self, spec: VoteSpec, problems: int, unseen: bool, members: list[OnlineModel]
+    ) -> None:
         self.spec, self.unseen, self.members = spec, unseen, members
         self.tail, self.tally = NO_TAIL, new_tally()
         self._problems = problems
@@ -72,7 +74,7 @@ class VoteModel(Model):
     def width(self) -> int:
         return self.members[0].width()
 
-    def _with(self, members: list[Model]) -> VoteModel:
+    def _with(self, members: list[OnlineModel]) -> VoteModel:
         """A copy with other models of the experts."""
         model = copy.copy(self)
         model.members, model.tally = members, self.tally.copy()
@@ -94,8 +96,8 @@ class VoteModel(Model):
         for model in self.members:
             model.end_fit()
 
-    def twin(self) -> VoteModel:
-        return self._with([model.twin() for model in self.members])
+    def copy(self) -> VoteModel:
+        return self._with([model.copy() for model in self.members])
 
     def continued(self) -> VoteModel:
         return self._with([model.continued() for model in self.members])
@@ -103,7 +105,7 @@ class VoteModel(Model):
     def streaming(self, rows: int, alone: bool = False) -> VoteModel:
         """Always a copy, so that an error leaves no expert with more rows than others."""
         pairs = [(model.streaming(rows), model) for model in self.members]
-        return self._with([new.twin() if new is old else new for new, old in pairs])
+        return self._with([new.copy() if new is old else new for new, old in pairs])
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> VoteModel:
         more = self._with([model.grown(width, which, codes) for model in self.members])
@@ -113,13 +115,13 @@ class VoteModel(Model):
     def allows_unused_columns(self, width: int) -> bool:
         return all(model.allows_unused_columns(width) for model in self.members)
 
-    def present(
+    def learn_from(
         self, rows: list[Any], targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         size, made = _rows_per_block(rows[0]), 0.0
         if order.size == 0:  # all rows have weight 0
             for model, own, rules in zip(self.members, rows, rule.rules, strict=True):
-                model.present(own, targets, order, rules)
+                model.learn_from(own, targets, order, rules)
         for start in range(0, order.size, size):
             part, history = order[start : start + size], trace.history[start : start + size]
             scores, updates = self._vote(rows, targets, part, rule)
@@ -138,7 +140,7 @@ class VoteModel(Model):
         for e, (model, own, own_rule) in enumerate(
             zip(self.members, rows, rule.rules, strict=True)
         ):
-            model.present(own, targets, order, own_rule, trace)
+            model.learn_from(own, targets, order, own_rule, trace)
             predict_classes(history, problems, classes, e, predicted)
             updates += history[:, -1]
         scores = np.empty((order.size, problems))
@@ -171,21 +173,6 @@ class VoteModel(Model):
         return model_formulas.VoteFormula(
             members, self.votes.weights.copy(), self._problems, self.classes()
         )
-
-    def weights(self) -> np.ndarray:
-        raise AttributeError("A vote has no weights of features: see weights_, those of experts.")
-
-    coefficients = intercepts = weights
-
-    def margins(self, rows: Any, targets: Any) -> np.ndarray:
-        """NaN: a vote has no hyperplane."""
-        return np.full(self._problems, np.nan)
-
-    def bounds(self) -> np.ndarray:
-        return np.full(self._problems, np.inf)
-
-    def ceiling(self, rows: Any, radius: float) -> float:
-        return np.inf
 
 
 def _rows_per_block(rows: Any) -> int:

@@ -27,15 +27,22 @@ class ExactSolution:
     proved: Annotated[np.ndarray, Array("problems")]
 
     has_supports = False
+    outputs_are_odds = False
 
     def problems(self) -> int:
         return self.bias.size
 
-    def verdicts(self) -> int:
+    def n_margins(self) -> int:
         return self.bias.size
 
     def trials(self) -> int:
-        """0, so that margins measured by a fit stay valid."""
+        """No row is learned one by one, so margins measured by a fit stay valid."""
+        return 0
+
+    def updates(self) -> int:
+        return 0
+
+    def mistakes(self) -> int:
         return 0
 
     def intercepts(self) -> np.ndarray:

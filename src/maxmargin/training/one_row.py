@@ -21,7 +21,7 @@ from maxmargin.core.numba_backend import Compiled, Loop
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.models.base import Model
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams.iterators import entries
 from maxmargin.training.inputs import as_targets, listed, shown
@@ -39,7 +39,7 @@ from maxmargin.training.row_reading import (
     unusable_row_message,
 )
 from maxmargin.training.sample_weights import check_weights, weights_by_label
-from maxmargin.training.state import Rule, SingleRow, State, Targets
+from maxmargin.training.state import Rule, SingleRow, State, Targets, online_model
 
 # A compiled function for arguments of certain types.
 MachineCode = Callable[..., Any]
@@ -91,7 +91,7 @@ def are_usable(values):  # type: ignore[no-untyped-def]
     return SMALLEST_XX <= square <= LARGEST_XX or not has_nonzero
 
 
-def may_overflow(model: Model, rule: Rule) -> bool:
+def may_overflow(model: OnlineModel, rule: Rule) -> bool:
     """True if one more row could make the weights of a linear model, or of experts, infinite.
 
     It cannot while weights and the parameters of the rule are within the limits for rows
@@ -370,8 +370,9 @@ def fast_route_for(options: Options, state: State | None, before: OneRow | None)
     """The fast route for this state, if any; reuses ``before`` if the model is the same."""
     if state is None or state.multilabel or state.recipe is not None:
         return None
-    if not state.model.learns_rows_in_place or state.model.private_coordinates():
+    model = online_model(state)
+    if not model.learns_rows_in_place or model.private_coordinates():
         return None
-    if before is not None and before.model is state.model:
+    if before is not None and before.model is model:
         return before.follow_state(state)
     return OneRow(state, options.class_weight)

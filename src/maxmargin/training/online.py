@@ -11,10 +11,11 @@ from scipy import sparse
 
 from maxmargin._interrupts import uninterrupted
 from maxmargin.core.targets import balance
-from maxmargin.core.trace import NO_TRACE
-from maxmargin.models.base import Diverged, Model
+from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
+from maxmargin.models.base import Diverged, OnlineModel
 from maxmargin.models.build import build
 from maxmargin.models.kernel_model import variance
+from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import ModelSpec
 from maxmargin.streams import Option, OptionError
 from maxmargin.streams.iterators import entries
@@ -40,7 +41,7 @@ from maxmargin.training.sample_weights import (
     only_counted,
     weights_by_label,
 )
-from maxmargin.training.state import Features, Matrix, Rows, Rule, State, grown
+from maxmargin.training.state import Features, Matrix, Rows, Rule, State, grown, online_model
 
 
 class FitRows(NamedTuple):
@@ -100,7 +101,7 @@ class OnlineTrainer:
         given = self._fit_rows(state, X, y, sample_weight)
         start = self._initial(given) if state is None else self._resumed(state, given)
         state, rows, radius = start
-        model, options = state.model, self.options
+        model, options = online_model(state), self.options
         model.begin_fit(rows)
         # The bound to report when there were too few updates for a better one.
         ceiling = model.ceiling(rows, radius) if options.max_iter > 1 else np.inf
@@ -109,8 +110,8 @@ class OnlineTrainer:
         targets = inputs.as_targets(codes, given.classes.size, state.unseen, by_steps)
         plan = FitPlan(options, given.X.size, ceiling, inputs.shown(state))
         outcome = self._run(model, rows, targets, plan)
-        if given.weight is not by_steps:
-            outcome = outcome._replace(model=outcome.model.apart_from_rows())
+        if given.weight is not by_steps and isinstance(outcome.model, LinearModel):
+            outcome = outcome._replace(model=outcome.model.without_rows())
         return self._concluded(state, outcome, plan, given.totals)
 
     def _fit_rows(
@@ -145,7 +146,7 @@ class OnlineTrainer:
     def _resumed(self, before: State, given: FitRows) -> tuple[State, Rows, float]:
         """`_initial` for a warm start from a state, with rows of the same shape."""
         self.check_structure(before)
-        private, X = before.model.private_coordinates(), given.X
+        private, X = online_model(before).private_coordinates(), given.X
         if given.weight is not None and private:
             raise ValueError("warm_start with a soft margin cannot go on with weights of rows.")
         # With a kernel, the soft margin is part of the kernel.
@@ -158,7 +159,7 @@ class OnlineTrainer:
                 f"the number of rows of the last fit, without weights: {old}, got {now}."
             )
         # Drop spare columns.
-        model = grown(before, before.features.count, given.classes).model.continued()
+        model = online_model(grown(before, before.features.count, given.classes)).continued()
         features = given.features._replace(columns=before.features.columns)
         state = before._replace(model=model, features=features)
         return state, model.fit_rows(X, given.weight), given.radius
@@ -183,7 +184,7 @@ class OnlineTrainer:
 
     def check_structure(self, state: State) -> None:
         """Raise if the model was built with other structural parameters."""
-        spec = state.model.spec
+        spec = online_model(state).spec
         if self._checked is spec:
             return
         if found := spec.difference(self.spec):
@@ -227,21 +228,25 @@ def learn(
     state = initial_state(trainer, given, batch.grow) if state is None else widened(state, given)
     options, rows = trainer.options, given.codes.shape[0]
     weight, totals = weights_in_order(options.class_weight, state, given)
-    rule, model = trainer.rule(state.model.p), state.model.streaming(rows, alone)
+    before = online_model(state)
+    rule, model = trainer.rule(before.p), before.streaming(rows, alone)
     # Totals cannot change atomically with a model that learns in place.
     is_counted = totals is not state.totals
-    if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
-        model = model.twin()
+    if model is before and not alone and (is_counted or may_overflow(model, rule)):
+        model = model.copy()
     by_steps = weight if model.tail.private == 0.0 else None
     targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
-    trace = model.tracing(given.order.size) if batch.traced else NO_TRACE
-    presented = model.rows(given.X, weight), targets, given.order, rule, trace
-    if model is state.model:
+    trace: Trace | MeanTrace = NO_TRACE
+    if batch.traced:
+        average = model.spec.averages() and not model.has_supports
+        trace = tracing(given.order.size, model.problems(), average)
+    arguments = model.rows(given.X, weight), targets, given.order, rule, trace
+    if model is before:
         with uninterrupted():
-            _present(options, model, presented)
+            _learn_from(options, model, arguments)
         learned = state._replace(totals=totals) if is_counted else state
         return Learned(learned, trace, given.codes, given.order)
-    _present(options, model, presented)
+    _learn_from(options, model, arguments)
     if not model.is_finite():
         raise ValueError(diverged(options.name))
     learned = state._replace(model=model, totals=totals)
@@ -291,7 +296,7 @@ def initial_state(trainer: OnlineTrainer, given: CheckedRows, grow: bool) -> Sta
         unseen=grow,
         random_state=trainer.options.random_state,
     ).model
-    margins = np.full(model.verdicts(), np.nan)
+    margins = np.full(model.n_margins(), np.nan)
     return State(
         model, given.classes, given.features, margins, unseen=grow, multilabel=given.multilabel
     )
@@ -326,10 +331,10 @@ def weights_in_order(
     return weights, totals
 
 
-def _present(options: Options, model: Model, presented: tuple[Any, ...]) -> None:
-    """`Model.present`, with an error for users if it would make weights infinite."""
+def _learn_from(options: Options, model: OnlineModel, arguments: tuple[Any, ...]) -> None:
+    """`OnlineModel.learn_from`, with an error for users if it would make weights infinite."""
     try:
-        model.present(*presented)
+        model.learn_from(*arguments)
     except Diverged:
         raise ValueError(diverged(options.name)) from None
 
@@ -429,13 +434,15 @@ def prepare_row(
     batch = batch._replace(X=x)
     if state is None:
         return PreparedRow(batch, None, features, None)
-    if state.model.learns_rows_in_place:
-        state = _for_learning_in_place(trainer.options, state, state.model)
-    rule = trainer.rule(state.model.p)
+    model = online_model(state)
+    if model.learns_rows_in_place:
+        state = _for_learning_in_place(trainer.options, state, model)
+        model = online_model(state)
+    rule = trainer.rule(model.p)
     route = fast_route_for(trainer.options, state, before)
     if route is not None:
         is_new_label = batch.grow and batch.y not in route.targets
-        if not is_new_label and not may_overflow(state.model, rule):
+        if not is_new_label and not may_overflow(model, rule):
             trainer.check_structure(state)
             route.rule = rule
         else:
@@ -443,7 +450,7 @@ def prepare_row(
     return PreparedRow(batch, state, features, route)
 
 
-def _for_learning_in_place(options: Options, state: State, model: Model) -> State:
+def _for_learning_in_place(options: Options, state: State, model: OnlineModel) -> State:
     """The state with all arrays that learning a single row changes."""
     totals = state.totals
     if options.class_weight == "balanced" and totals is None:

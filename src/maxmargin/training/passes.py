@@ -15,9 +15,10 @@ from maxmargin.certificates.convex_combinations import presuming_mercer
 from maxmargin.certificates.directed_rounding import text_down, text_up
 from maxmargin.core.targets import weights_in
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.models.base import Model
+from maxmargin.models.base import Certified, OnlineModel
+from maxmargin.training.inputs import shown
 from maxmargin.training.protocol import Options
-from maxmargin.training.state import Advance, Rows, Rule, Targets
+from maxmargin.training.state import Advance, Rows, Rule, State, Targets
 
 # A call of the compiled loop takes some dozen milliseconds: short enough for progress bars and
 # interruptions, long enough to hide the overhead of the call.
@@ -64,7 +65,7 @@ class FitPlan(NamedTuple):
 class Outcome(NamedTuple):
     """The result of the passes; ``model`` is the given one or a copy of it."""
 
-    model: Model
+    model: OnlineModel
     margins: np.ndarray
     n_iter: int
     converged: bool
@@ -72,10 +73,12 @@ class Outcome(NamedTuple):
     more: dict[str, Any] = {}  # attributes of a single kind of learner
 
 
-RunPasses = Callable[[Model, Rows, Targets, FitPlan], Outcome]
+RunPasses = Callable[[OnlineModel, Rows, Targets, FitPlan], Outcome]
 
 
-def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: FitPlan) -> Outcome:
+def run_passes(
+    model: OnlineModel, rows: Rows, targets: Targets, rule: Rule, plan: FitPlan
+) -> Outcome:
     """Present rows until convergence or `max_iter`."""
     passes = Passes(model, rows, targets, rule, plan)
     options = plan.options
@@ -91,7 +94,7 @@ def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Fit
     return Outcome(model, margins, passes.n_iter, converged, warning)
 
 
-def _conclusion(passes: Passes, model: Model, margins: np.ndarray) -> tuple[bool, str]:
+def _conclusion(passes: Passes, model: OnlineModel, margins: np.ndarray) -> tuple[bool, str]:
     """Whether the passes converged, and a warning if they did not do what was asked for."""
     plan, options, progress = passes.plan, passes.plan.options, passes.progress
     certificate = certified(model, margins, plan.ceiling, plan.shown)
@@ -110,7 +113,7 @@ def _conclusion(passes: Passes, model: Model, margins: np.ndarray) -> tuple[bool
 
 
 def certified(
-    model: Model, margins: np.ndarray, ceiling: float, shown: slice, features: int = 0
+    model: Certified, margins: np.ndarray, ceiling: float, shown: slice, features: int = 0
 ) -> Certificate:
     """The certificate of a model with these margins; ``features`` adds evidence."""
     bounds = model.bounds()
@@ -120,6 +123,12 @@ def certified(
         bounds = np.where(bounds < np.inf, bounds, ceiling)
     sums = model.evidence(features)[shown] if features else []
     return Certificate.weakest(margins[shown], bounds[shown], sums)
+
+
+def certificate_of(state: State, features: int = 0) -> Certificate:
+    """The certificate of a state; ``features`` adds evidence."""
+    assert isinstance(state.model, Certified)
+    return certified(state.model, state.known_margins(), state.ceiling, shown(state), features)
 
 
 def diverged(name: str) -> str:
@@ -133,7 +142,7 @@ class Passes:
     """Full passes, and between them passes over rows that recently caused updates."""
 
     def __init__(
-        self, model: Model, rows: Rows, targets: Targets, rule: Rule, plan: FitPlan
+        self, model: OnlineModel, rows: Rows, targets: Targets, rule: Rule, plan: FitPlan
     ) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
         self.count = targets.labels.shape[0]
@@ -216,7 +225,7 @@ class Passes:
         for start in range(0, order.size, self.rows_per_call):
             part = order[start : start + self.rows_per_call]
             trace = NO_TRACE._replace(touched=schedule.touched, stamp=schedule.stamp)
-            model.present(self.rows, self.targets, part, self.rule, trace)
+            model.learn_from(self.rows, self.targets, part, self.rule, trace)
             self.presented += part.size
             if advance is not None:
                 advance(part.size / self.count, note=f"{model.updates():,} updates")
@@ -342,7 +351,7 @@ class MistakeProgress:
         """Give up on small data as soon as on large ones: what is asked for is out of reach."""
         self.least_passes = self.n_iter_no_change
 
-    def compares(self, model: Model) -> bool:
+    def compares(self, model: OnlineModel) -> bool:
         """Is it time to look for the best weights? Means, and those of kernels, stay the last."""
         return self.doubtful and not (model.spec.averages() or model.has_supports)
 
@@ -356,7 +365,7 @@ class MistakeProgress:
             updates += passes.learn(part, advance)
             errors = _errors(model, passes.rows, passes.targets, passes.rule, passes.plan.shown)
             if errors < self.errors:
-                self.best, self.errors = model.twin(), errors
+                self.best, self.errors = model.copy(), errors
         return updates
 
     def complaint(
@@ -383,7 +392,7 @@ class MistakeProgress:
         )
 
 
-def _errors(model: Model, rows: Rows, targets: Targets, rule: Rule, shown: slice) -> float:
+def _errors(model: OnlineModel, rows: Rows, targets: Targets, rule: Rule, shown: slice) -> float:
     """The share of rows that the model is wrong about, as it is now; of very many, of some.
 
     Rows that count more, count more here.
@@ -391,7 +400,7 @@ def _errors(model: Model, rows: Rows, targets: Targets, rule: Rule, shown: slice
     count = targets.labels.shape[0]
     some = np.arange(0, count, -(-count // LOOKED_AT), dtype=np.int32)
     history = np.empty((some.size, model.problems() + 1))
-    model.present(rows, targets, -1 - some, rule, NO_TRACE._replace(history=history))
+    model.learn_from(rows, targets, -1 - some, rule, NO_TRACE._replace(history=history))
     outputs = history[:, :-1][:, shown]
     labels = targets.labels[some]
     if labels.ndim == 2:

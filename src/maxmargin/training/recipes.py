@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.training.state import RECIPE, Features, Matrix, State, Tree, grown
+from maxmargin.training.state import (
+    RECIPE,
+    Features,
+    Matrix,
+    State,
+    Tree,
+    grown,
+    takes_unused_columns,
+)
 
 
 def recipe_of(state: State | None) -> Any:
@@ -34,9 +42,9 @@ def learned_along(
     state = state._replace(schema={**state.schema, RECIPE: recipe})
     if not recipe.plan_.grows:
         return state, None, X
-    model, width, count = state.model, state.model.width(), X.shape[1]
+    width, count = state.model.width(), X.shape[1]
     if count > width:
-        width = 2 * count if model.allows_unused_columns(2 * count) else count
+        width = 2 * count if takes_unused_columns(state, 2 * count) else count
         state = grown(state, width, state.classes)
     X.resize(X.shape[0], width)
     features = state.features

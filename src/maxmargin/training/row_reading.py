@@ -14,7 +14,7 @@ from scipy import sparse
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
 from maxmargin.models.linear_model import read_only
 from maxmargin.streams.iterators import entries
-from maxmargin.training.state import Columns, DictRow, Features, Matrix, State, grown
+from maxmargin.training.state import Columns, DictRow, Features, Matrix, State, grown, online_model
 
 # Size of the caches of layouts.
 MOST_LAYOUTS = 1000
@@ -182,7 +182,7 @@ def with_columns(x: DictRow, state: State | None) -> tuple[State | None, Feature
         schema = {**schema, "columns": list(features.named_columns() or ())}
     state = state._replace(features=features, schema=schema)
     width, needed = state.model.width(), features.count
-    if state.model.learns_rows_in_place:
+    if online_model(state).learns_rows_in_place:
         # Doubling the width amortises the copy of all weights when names come one by one.
         needed = width if needed <= width else max(needed, 2 * width)
     return grown(state, needed, state.classes), features

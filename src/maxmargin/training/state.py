@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from maxmargin.core.rows import DenseRows, SparseRows
+from maxmargin.models.base import Model, OnlineModel
 from maxmargin.training.platt import Sigmoids
 
 # A float array or CSR matrix, of SciPy or CuPy, neither of which has types.
@@ -69,7 +70,6 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    model : a `Model`, a `MixtureModel`, or an exact solution (`Hyperplanes`, `KernelExpansion`)
     classes : the labels, sorted
     margins : measured margin of each problem, NaN if not measured
     measured : the number of trials of the model when its margins were measured
@@ -83,7 +83,7 @@ class State(NamedTuple):
     more : attributes of a single kind of learner
     """
 
-    model: Any
+    model: Model
     classes: np.ndarray
     features: Features
     margins: np.ndarray
@@ -107,7 +107,19 @@ class State(NamedTuple):
         """The margins, NaN if rows were learned since they were measured."""
         if self.model.trials() == self.measured:
             return self.margins
-        return np.full(self.model.verdicts(), np.nan)
+        return np.full(self.model.n_margins(), np.nan)
+
+
+def online_model(state: State) -> OnlineModel:
+    """The model of a learner with a rule."""
+    assert isinstance(state.model, OnlineModel)
+    return state.model
+
+
+def takes_unused_columns(state: State, width: int) -> bool:
+    """True if columns up to ``width`` that are always 0 would change nothing."""
+    model = state.model
+    return isinstance(model, OnlineModel) and model.allows_unused_columns(width)
 
 
 def grown(state: State, width: int, classes: np.ndarray) -> State:
@@ -132,5 +144,5 @@ def grown(state: State, width: int, classes: np.ndarray) -> State:
     if totals is not None:
         totals = np.zeros(classes.size + 1)
         totals[np.append(codes, classes.size)] = state.totals
-    model = model.streaming(1).grown(width, which, codes)
+    model = online_model(state).streaming(1).grown(width, which, codes)
     return state._replace(model=model, classes=classes, totals=totals)

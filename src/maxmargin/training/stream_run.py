@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 from dataclasses import dataclass
 from numbers import Integral
@@ -17,11 +18,12 @@ from sklearn.base import BaseEstimator
 from maxmargin import streams
 from maxmargin._interrupts import uninterrupted
 from maxmargin._terminal import bar
+from maxmargin.models.base import OnlineModel
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec
 from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.training.inputs import as_targets, class_codes, likely_classes, listed, shown
+from maxmargin.training.inputs import as_targets, class_codes, likely_classes, listed
 from maxmargin.training.online import known_classes
-from maxmargin.training.passes import certified
+from maxmargin.training.passes import certificate_of
 from maxmargin.training.protocol import (
     Batch,
     Trainer,
@@ -31,7 +33,16 @@ from maxmargin.training.protocol import (
     with_state,
 )
 from maxmargin.training.recipes import restored, storable
-from maxmargin.training.state import RECIPE, Advance, Matrix, State, Tree, grown
+from maxmargin.training.state import (
+    RECIPE,
+    Advance,
+    Matrix,
+    State,
+    Tree,
+    grown,
+    online_model,
+    takes_unused_columns,
+)
 
 # How often checkpoints are written, unless ``every`` says so.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
@@ -190,7 +201,10 @@ def _initial_progress(
             known_classes(classes, before.classes)
         model, classes = before.model, before.classes
         # Margins are measured on the rows of this source only, and bounds are then about the same.
-        model = model.twin() if trainer_of(learner).options.tol is None else model.continued()
+        if trainer_of(learner).options.tol is not None:
+            model = online_model(before).continued()
+        else:
+            model = model.copy() if isinstance(model, OnlineModel) else copy.deepcopy(model)
         before = before._replace(model=model, ceiling=np.inf)
     if classes is not None and np.unique(classes).size < 2:
         raise ValueError(f"classes must name at least two labels, got {list(classes)}.")  # type: ignore[arg-type]
@@ -264,7 +278,7 @@ class Run:
     def _title(self) -> str:
         title, state = f"{self.options.name}, pass {self.progress.passes + 1}", self.progress.state
         if self.progress.passes and self.options.tol is not None and state is not None:
-            return f"{title}, certified {_ratio(state):.4f}"
+            return f"{title}, certified {certificate_of(state).ratio:.4f}"
         return title
 
     def _one_pass(self, advance: Advance) -> None:
@@ -318,7 +332,7 @@ class Run:
         """
         state, width = self.progress.state, X.shape[1]
         assert state is not None
-        if sparse.issparse(X) and state.model.allows_unused_columns(2 * width):
+        if sparse.issparse(X) and takes_unused_columns(state, 2 * width):
             self.progress.state = _resized(state, 2 * width)
             return False
         if self.source.repeatable and not self.surveyed:
@@ -344,7 +358,7 @@ class Run:
         settled = self.options.settles and state.model.updates() == self.progress.updates
         if self.options.tol is not None:
             self.progress.state = state = measured(state, self.source)
-            ratio = _ratio(state)
+            ratio = certificate_of(state).ratio
             settled |= ratio > 0.0 and ratio >= 1.0 - self.options.tol
         return bool(settled)
 
@@ -380,7 +394,8 @@ def _resized(state: State, width: int) -> State:
 
 def measured(state: State, source: streams.Source) -> State:
     """The state with margins measured by one more pass over the rows of positive weight."""
-    lowest = np.full(state.model.verdicts(), np.inf)
+    model = online_model(state)
+    lowest = np.full(model.n_margins(), np.inf)
     for block in source.blocks():
         assert block.y is not None
         X, y = block.X, block.y
@@ -390,13 +405,8 @@ def measured(state: State, source: streams.Source) -> State:
                 continue
         codes = class_codes(y, state.classes)
         targets = as_targets(codes, state.classes.size, state.unseen)
-        rows = state.model.rows(X)
-        lowest = np.minimum(lowest, state.model.margins(rows, targets))
-    return state._replace(margins=lowest, measured=state.model.trials())
-
-
-def _ratio(state: State) -> float:
-    return certified(state.model, state.known_margins(), state.ceiling, shown(state)).ratio
+        lowest = np.minimum(lowest, model.margins(model.rows(X), targets))
+    return state._replace(margins=lowest, measured=model.trials())
 
 
 def _check_passes(trainer: Trainer, source: streams.Source, passes: int) -> None:
