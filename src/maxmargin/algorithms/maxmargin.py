@@ -390,11 +390,13 @@ class MaxMargin(Kernels, Predicting):
         )
         return model_tree.filled(empty, leaves, done=kernel)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        state = self.__dict__.get("_state") if name == "device" else None
-        if state is not None and state.model.has_supports:
-            self._state = state._replace(model=state.model.on(value))
-        super().__setattr__(name, value)
+    def set_params(self, **params: Any) -> MaxMargin:
+        """Set hyper-parameters; a new `device` takes over the model, if there is one."""
+        state = self.__state__() if "device" in params else None
+        if state is not None and isinstance(state.model, KernelExpansion):
+            self._state = state._replace(model=state.model.on(params["device"]))
+        super().set_params(**params)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -530,10 +530,11 @@ class KernelClassifier(Kernels, RuleClassifier):
     def _uses_weights(self) -> bool:
         return self.soft_margin > 0.0 or super()._uses_weights()
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "device" and (state := self.__dict__.get("_state")) is not None:
-            self._state = state._replace(model=on_device(state.model, value))
-        super().__setattr__(name, value)
+    def set_params(self, **params: Any) -> Self:
+        """Set hyper-parameters; a new `device` takes over the model, if there is one."""
+        if "device" in params and (state := self.__state__()) is not None:
+            self._state = state._replace(model=on_device(state.model, params["device"]))
+        return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

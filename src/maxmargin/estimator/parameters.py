@@ -200,8 +200,8 @@ class Kernels(ParameterGroup):
         Maximum memory for kernel values in `fit`, in MB.
     device : {"cpu", "cuda"}, default="cpu"
         Where kernel values are computed. "cuda" needs a GPU and CuPy, a kernel other than "linear"
-        (except on a budget), and dense rows; CuPy arrays stay on the device. A model can be moved
-        from one device to the other.
+        (except on a budget), and dense rows; CuPy arrays stay on the device. ``set_params``
+        moves a model from one device to the other.
     """
 
     kernel: Any = "linear"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,6 @@ from maxmargin.core.array_fields import (
     Saved,
     blank,
     grown,
-    new_arrays,
     resized,
 )
 from maxmargin.core.loop import learn, run_loop
@@ -45,6 +45,7 @@ from maxmargin.spaces.pair_space import NOBODY
 from maxmargin.spaces.problem_scalars import AWAITING, Scalars
 
 
+@dataclass(eq=False, kw_only=True)
 class SupportStore:
     """The rows of all problems, in slots; each problem has its own rows.
 
@@ -57,13 +58,8 @@ class SupportStore:
     numbers: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int64)]
     labels: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int32, below="classes")]
     points: Annotated[list[Points], Saved()]
-    dtype: Annotated[np.dtype, Saved()]
+    dtype: Annotated[np.dtype, Saved()] = field(default_factory=lambda: np.dtype(float))
     cross: Annotated[np.ndarray, Buffer(f"problems * {BLOCK} * slots", dtype=None)]
-
-    def __init__(self, problems: int) -> None:
-        sizes = {"problems": problems, "slots": 0}
-        self.slots, self.points, self.dtype = blank(Slots, sizes), [], np.dtype(np.float64)
-        vars(self).update(new_arrays(type(self), sizes, dtype=self.dtype))
 
     def problems(self) -> int:
         """The number of sets of rows."""
@@ -73,14 +69,14 @@ class SupportStore:
         """The number of slots of each problem."""
         return self.slots.coefs.shape[1]
 
-    def allocate(self, capacity: int, like: Points, dtype: Any) -> None:
-        """Resize to ``capacity`` slots for each problem, for rows like these."""
-        stores, slots = self.points, np.arange(self.capacity())
-        vars(self).update(vars(resized(self, dtype, slots=capacity)))
-        self.dtype = np.dtype(dtype)
-        self.points = [like.zeros(capacity) for _ in range(self.problems())]
-        for store, smaller in zip(self.points, stores, strict=False):
+    def resized(self, capacity: int, like: Points, dtype: Any) -> SupportStore:
+        """A store with ``capacity`` slots for each problem, for rows like these."""
+        more: SupportStore = resized(self, dtype, slots=capacity)
+        more.dtype, slots = np.dtype(dtype), np.arange(self.capacity())
+        more.points = [like.zeros(capacity) for _ in range(self.problems())]
+        for store, smaller in zip(more.points, self.points, strict=False):
             store.put(slots, smaller, slots)
+        return more
 
     def store_rows(self, new: Points, ids: np.ndarray, labels: np.ndarray) -> None:
         """Copy the rows of a block that were assigned slots."""
@@ -94,7 +90,7 @@ class SupportStore:
                 self.labels[c][places] = labels[which]
                 sources[places] = FROM_BEFORE
 
-    def beside(self) -> SupportStore:
+    def copy(self) -> SupportStore:
         """A copy to learn with, which changes nothing of this one before `store_rows`."""
         other = shallow_copy(self)
         other.slots = Slots(*[array.copy() for array in self.slots])
@@ -109,7 +105,7 @@ class SupportStore:
         """A store in which problem c continues problem ``which[c]``."""
         more: SupportStore = grown(self, which, width, codes=codes)
         # Two problems may continue the same one, each with its own rows.
-        sources = [self.points[c] for c in which]
+        sources = [self.points[c] for c in which if self.points]
         more.points = [copy.deepcopy(source.with_width(width)) for source in sources]
         return more
 
@@ -126,6 +122,12 @@ class SupportStore:
             coefs[c, end - taken[c] : end] = self.slots.coefs[c, : taken[c]]
         numbers = np.concatenate([self.numbers[c, : taken[c]] for c in range(taken.size)])
         return points, coefs, numbers
+
+
+def new_store(problems: int) -> SupportStore:
+    """A store without slots."""
+    sizes = {"problems": problems, "slots": 0}
+    return blank(SupportStore, sizes, dtype=np.float64, points=[])
 
 
 class BudgetModel(SupportModel):
@@ -149,7 +151,7 @@ class BudgetModel(SupportModel):
         eviction: Eviction,
     ) -> None:
         super().__init__(spec, problems, width, tail, kernel, products)
-        self.eviction, self.store = eviction, SupportStore(problems)
+        self.eviction, self.store = eviction, new_store(problems)
         self.ridge = tail.private**2
         self.largest_square = 0.0
         self.in_fit = False
@@ -197,28 +199,24 @@ class BudgetModel(SupportModel):
         self.check_can_stream()
         if alone or rows <= BLOCK:
             return self
-        model = self._beside()
+        model = self._learner()
         model.store.copy_rows()
         model.eviction.copy_products()
         return model
 
-    def _beside(self) -> BudgetModel:
+    def _learner(self) -> BudgetModel:
         """A copy to learn a block with, which changes nothing of this model."""
         model = shallow_copy(self)
         model.tally, model.scalars = self.tally.copy(), Scalars(self.scalars.table.copy())
-        model.store, model.eviction = self.store.beside(), self.eviction.beside()
+        model.store, model.eviction = self.store.copy(), self.eviction.copy()
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> BudgetModel:
         model = grown(self, which, width, codes=codes)
         model._width, model.kernel = width, self.kernel.with_width(width)
         model._bounds = model._together = None
-        if self.store.points:
-            model.store = self.store.grown(width, which, codes)
-            model.eviction = self.eviction.grown(which)
-        else:
-            store, model.eviction = SupportStore(len(which)), copy.deepcopy(self.eviction)
-            model.store = store
+        model.store = self.store.grown(width, which, codes)
+        model.eviction = self.eviction.grown(which)
         return model
 
     def learn_from(
@@ -250,7 +248,7 @@ class BudgetModel(SupportModel):
         places = np.where(learning, places, -1 - places).astype(np.int32)
         touched = np.zeros(order.size if trace.stamp else 0, dtype=np.int32)
         here, targets = trace._replace(touched=touched), of_rows(targets, numbers)
-        after = self._beside()
+        after = self._learner()
         new = after._converted(rows.take(numbers), kernel)
         slots, new = after._learn(new, ids, targets, places, rule, here)
         if not (self.in_fit or after.is_finite()):
@@ -286,12 +284,13 @@ class BudgetModel(SupportModel):
         trace: Trace,
     ) -> tuple[SlotSpace, Points]:
         """Learn from the rows of a block, which are not copied to their slots yet."""
-        size, store = new.size(), self.store
-        if store.points:
-            new = new.laid_out_like(store.points[0])
+        size = new.size()
+        if self.store.points:
+            new = new.laid_out_like(self.store.points[0])
         new = self.products.kept(self.kernel, new, np.inf)
         diagonal = finite_diagonal(self.kernel, new) + self.shift + self.ridge
         self._allocate(new)
+        store = self.store
         if size > 1:
             products = self._own_products(new, ids)
         else:  # a single row needs no product with itself before it gets a slot
@@ -322,8 +321,8 @@ class BudgetModel(SupportModel):
         size, kernel = points[0].size(), self.kernel
         if any(each.size() != size for each in points) or size != (self.spec.budget or size):
             raise ValueError("store.points: there is not a row for each slot")
-        self.store.allocate(size, points[0], dtype)
-        self.eviction.allocate(self.store.problems(), size, dtype)
+        self.store = self.store.resized(size, points[0], dtype)
+        self.eviction = self.eviction.resized(size, dtype)
         self.store.points = points
         if not kernel.only_in_fit:
             self.store.cross = self.store.cross.astype(kernel.value_type())
@@ -334,8 +333,9 @@ class BudgetModel(SupportModel):
         needed = budget or int(store.slots.taken.max(initial=0)) + new.size()
         if needed > store.capacity():
             dtype = self.kernel.value_type()
-            store.allocate(budget or max(2 * store.capacity(), needed), new, dtype)
-            self.eviction.allocate(store.problems(), store.capacity(), dtype)
+            capacity = budget or max(2 * store.capacity(), needed)
+            self.store = store.resized(capacity, new, dtype)
+            self.eviction = self.eviction.resized(capacity, dtype)
 
     def _cross_products(self, new: Points, ids: np.ndarray, buffer: np.ndarray) -> np.ndarray:
         """Kernel values of a block's rows with those in the slots, written to ``buffer``."""

@@ -1,16 +1,17 @@
 """The arrays behind the policies (`spaces`) for a full store.
 
-An eviction allocates arrays (`allocate`), makes the policy for a block of rows (`enter`, given
-which of them will be learned), and updates its arrays afterwards: `leave` changes nothing that is
-shared with copies made by `beside`, and `renew` may. Its ``slack`` is, for each problem, the total
-length that projections have cut off, over the scale; None without projections. ``exact`` means that
-kernel values must be float64.
+An eviction gets arrays for the slots (`resized`), makes the policy for a block of rows (`enter`,
+given which of them will be learned), and updates its arrays afterwards: `leave` changes nothing
+that is shared with copies made by `copy`, and `renew` may. Its ``slack`` is, for each problem, the
+total length that projections have cut off, over the scale; None without projections. ``exact``
+means that kernel values must be float64.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,12 +21,11 @@ from maxmargin.core.array_fields import (
     Array,
     Buffer,
     Saved,
+    blank,
     grown,
-    new_arrays,
     per_problem,
     resized,
 )
-from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.spec import BudgetSpec
 from maxmargin.spaces.budget_space import Slots, SlotSpace
 from maxmargin.spaces.projection import Project
@@ -39,6 +39,7 @@ BLOCK = 256
 SMALLEST_DISTANCES = {8: 1e-8, 4: 1e-3}
 
 
+@dataclass(eq=False, kw_only=True)
 class Replacing:
     """Replaces a row, the oldest or a random one.
 
@@ -46,6 +47,8 @@ class Replacing:
     that the length of ``w`` is known after an eviction.
     """
 
+    oldest: bool
+    lengths: bool
     random: Annotated[np.random.Generator, Saved()]
     inner: Annotated[np.ndarray, Array("problems * slots", "slots", dtype=None, optional=True)]
     fresh: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int64, saved=False)]
@@ -58,12 +61,9 @@ class Replacing:
     exact = False
     slack = None
 
-    def __init__(self, oldest: bool, seed: int, lengths: bool = True) -> None:
-        self.oldest, self.random, self.lengths = oldest, np.random.default_rng(seed), lengths
-
-    def allocate(self, problems: int, slots: int, dtype: Any) -> None:
-        sizes, off = {"problems": problems, "slots": slots}, () if self.lengths else ("inner",)
-        vars(self).update(new_arrays(Replacing, sizes, off=off, dtype=dtype))
+    def resized(self, slots: int, dtype: Any) -> Replacing:
+        """The eviction at the start, for so many slots."""
+        return new_replacing(self.stored.size, slots, self.oldest, self.lengths, self.random, dtype)
 
     def grown(self, which: Sequence[int]) -> Replacing:
         """An eviction in which problem c continues problem ``which[c]``."""
@@ -81,19 +81,14 @@ class Replacing:
             choice = AtRandom(draws)
         return Replace(self.inner, self.fresh, self.refilled, self.stored, choice)
 
-    def beside(self) -> Replacing:
+    def copy(self) -> Replacing:
         """A copy to learn with, which changes nothing of this one before `renew`."""
-        other = shallow_copy(self)
-        if not self.oldest:
-            other.random = copy_of(self.random)
-        if "fresh" in vars(self):  # allocated
-            copy_arrays_per_problem(self, other)
-        return other
+        random = self.random if self.oldest else copy_of(self.random)
+        return replace(self, random=random, **copies_per_problem(self))
 
     def copy_products(self) -> None:
         """Copy the kernel values, which may be shared."""
-        if "inner" in vars(self):
-            self.inner = self.inner.copy()
+        self.inner = self.inner.copy()
 
     def leave(self, space: SlotSpace) -> None:
         pass
@@ -105,11 +100,15 @@ class Replacing:
         self.refilled[:] = 0
 
 
+@dataclass(eq=False, kw_only=True)
 class Projecting:
     """Projects rows, by the inverse Cholesky factor of the rows in the slots."""
 
+    threshold: float
+    careful: bool
+    rounding: float = 0.0
     inverse: Annotated[np.ndarray, Array("problems * slots", "slots")]
-    slack: Annotated[np.ndarray | None, Array("problems")]
+    slack: Annotated[np.ndarray, Array("problems")]
     joins: Annotated[np.ndarray, Array("problems", dtype=bool)]
     distance: Annotated[np.ndarray, Array("problems")]
     limit: Annotated[np.ndarray, Array("problems")]
@@ -118,17 +117,10 @@ class Projecting:
 
     exact = True
 
-    def __init__(self, threshold: float, careful: bool) -> None:
-        self.threshold, self.careful = threshold, careful
-        self.inverse, self.slack = np.zeros((0, 0)), None
-
-    def allocate(self, problems: int, slots: int, dtype: Any) -> None:
-        self.rounding = SMALLEST_DISTANCES[np.dtype(dtype).itemsize]
-        if self.slack is None:
-            sizes = {"problems": problems, "slots": slots}
-            vars(self).update(new_arrays(Projecting, sizes))
-        else:
-            vars(self).update(vars(resized(self, slots=slots)))
+    def resized(self, slots: int, dtype: Any) -> Projecting:
+        """The same with more slots, for kernel values of this type."""
+        rounding = SMALLEST_DISTANCES[np.dtype(dtype).itemsize]
+        return replace(resized(self, slots=slots), rounding=rounding)
 
     def grown(self, which: Sequence[int]) -> Projecting:
         """An eviction in which problem c continues problem ``which[c]``."""
@@ -147,20 +139,14 @@ class Projecting:
             block_coords = (cross[lines, :taken] + shift) @ self._inverse(c, taken).T
             coords[lines, :taken] = block_coords
             np.matmul(block_coords, block_coords.T, out=shadows[lines])
-        assert self.slack is not None
-        parameters, turned = (
-            (self.threshold, self.rounding, self.careful),
-            np.zeros_like(slots.coefs),
-        )
+        parameters = self.threshold, self.rounding, self.careful
+        turned = np.zeros_like(slots.coefs)
         of_row = self.joins, self.distance, self.limit
         return Project(*parameters, self.inverse, coords, shadows, turned, self.slack, *of_row)
 
-    def beside(self) -> Projecting:
-        """A copy to learn with; the shared factor only gains lines behind the present ones."""
-        other = shallow_copy(self)
-        if self.slack is not None:
-            copy_arrays_per_problem(self, other)
-        return other
+    def copy(self) -> Projecting:
+        """A copy to learn with; the shared factor only gains lines behind its own ones."""
+        return replace(self, **copies_per_problem(self))
 
     def copy_products(self) -> None:
         """Copy the factor, which may be shared."""
@@ -183,10 +169,9 @@ class Projecting:
 Eviction = Replacing | Projecting
 
 
-def copy_arrays_per_problem(eviction: Eviction, other: Eviction) -> None:
-    """Give ``other`` copies of the arrays with one entry for each problem."""
-    arrays = vars(eviction)
-    vars(other).update({name: arrays[name].copy() for name in per_problem(type(eviction))})
+def copies_per_problem(eviction: Eviction) -> dict[str, Any]:
+    """Copies of the arrays with one entry for each problem, by name."""
+    return {name: getattr(eviction, name).copy() for name in per_problem(type(eviction))}
 
 
 def copy_of(random: np.random.Generator) -> np.random.Generator:
@@ -196,12 +181,22 @@ def copy_of(random: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(source)
 
 
-def eviction_for(spec: BudgetSpec, random_state: Any) -> Eviction:
-    """The eviction of a specification."""
+def eviction_for(spec: BudgetSpec, problems: int, random_state: Any) -> Eviction:
+    """The eviction of a specification, without slots."""
     if spec.on_full == "project":
-        return Projecting(float(spec.threshold), spec.careful)
-    if spec.on_full == "oldest":
-        return Replacing(True, 0, spec.lengths)  # draws no random numbers
-    # A copy, so that the order of rows is the same as for other learners with this state.
-    state = copy.deepcopy(check_random_state(random_state))
-    return Replacing(False, state.randint(2**31 - 1), spec.lengths)
+        sizes = {"problems": problems, "slots": 0}
+        return blank(Projecting, sizes, threshold=float(spec.threshold), careful=bool(spec.careful))
+    oldest, seed = spec.on_full == "oldest", 0  # which draws no random numbers
+    if not oldest:
+        # A copy, so that the order of rows is the same as for other learners with this state.
+        seed = copy.deepcopy(check_random_state(random_state)).randint(2**31 - 1)
+    random = np.random.default_rng(seed)
+    return new_replacing(problems, 0, oldest, spec.lengths, random, np.float64)
+
+
+def new_replacing(
+    problems: int, slots: int, oldest: bool, lengths: bool, random: np.random.Generator, dtype: Any
+) -> Replacing:
+    sizes, off = {"problems": problems, "slots": slots}, () if lengths else ("inner",)
+    given = {"oldest": oldest, "lengths": lengths, "random": random}
+    return blank(Replacing, sizes, off=off, dtype=dtype, **given)

@@ -123,7 +123,7 @@ def _expansion(spec: ExpansionSpec, given: Beginning) -> Built:
 
 @_built.register
 def _budget(spec: BudgetSpec, given: Beginning) -> Built:
-    eviction = eviction_for(spec, given.random_state)
+    eviction = eviction_for(spec, given.problems, given.random_state)
     spec.check(given.problems, given.unseen)
     check_device(spec.kernel, on_budget=True)
     parts, rows, radius = _of_supports(spec, given, exact=eviction.exact)
