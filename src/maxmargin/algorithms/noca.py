@@ -6,7 +6,7 @@ import copy
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple, cast
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,6 @@ from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.estimator.learner import Streamable
 from maxmargin.estimator.parameters import Facts
-from maxmargin.models.base import Model
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.model_formulas import Densities
 from maxmargin.models.spec import ModelSpec
@@ -55,14 +54,12 @@ class NOCARule(NamedTuple):
 
 
 class MixtureModel:
-    """Components, and the mistakes made while they were learned.
-
-    As other models, it can be asked for what streams want to know.
-    """
+    """Components, and the mistakes made while they were learned."""
 
     mixture: Annotated[Mixture, Saved()]
     errors: Annotated[int, Saved()]
 
+    has_supports = False
     outputs_are_odds = True  # those of its trace
 
     def __init__(self, mixture: Mixture) -> None:
@@ -86,6 +83,23 @@ class MixtureModel:
             seen = logs[start : start + step]
             self.errors += int(learn_mixture(rows, codes, part, rule, mixture, seen))
             advance(part.size / order.size, note=f"{self.used()} components")
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """Logarithms of the densities of classes."""
+        logs = np.empty((X.shape[0], self.mixture.outputs.size))
+        class_logs(as_rows(X, NO_TAIL), own_buffers(self.mixture), logs)
+        return logs
+
+    def formula(self, features: int) -> Densities:
+        mixture, used = self.mixture, slice(0, self.used())
+        levels = mixture.levels[used] + np.log(self.shares())
+        parts = mixture.means[used].copy(), mixture.variances[used].copy(), levels
+        return Densities(*parts, mixture.owners[used].copy(), mixture.outputs.size)
+
+    def shares(self) -> np.ndarray:
+        """The weights of the components."""
+        sizes = self.mixture.sizes[: self.used()]
+        return sizes / sizes.sum()
 
     def used(self) -> int:
         return int(self.mixture.state.components[0])
@@ -111,12 +125,6 @@ class MixtureModel:
         """As of log-odds: one for two classes."""
         classes = self.mixture.outputs.size
         return 1 if classes == 2 else classes
-
-    def allows_unused_columns(self, width: int) -> bool:
-        return False
-
-    def copy(self) -> MixtureModel:
-        return copy.deepcopy(self)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -339,14 +347,11 @@ class NOCA(Streamable):
 
     def __decision__(self) -> Decision:
         """What all of these come from."""
-        state, used = self._fitted(), self._used()
-        if not used.stop:
+        state = self._fitted()
+        if not self._used().stop:
             raise NotFittedError("This NOCA instance has not learned from any row yet.")
-        mixture, classes = self._mixture(), state.classes.size
-        levels = mixture.levels[used] + np.log(self.weights_)
-        owners = mixture.owners[used].copy()
         return Decision(
-            formula=Densities(self.means_, self.variances_, levels, owners, classes),
+            formula=state.model.formula(state.features.count),
             shown=slice(None),
             classes=state.classes,
             multilabel=False,
@@ -397,8 +402,7 @@ class NOCA(Streamable):
 
     @property
     def weights_(self) -> np.ndarray:
-        sizes = self._mixture().sizes[self._used()]
-        return sizes / sizes.sum()
+        return mixture_of(self._fitted()).shares()
 
     @property
     def rho_(self) -> float:
@@ -408,14 +412,14 @@ class NOCA(Streamable):
     def n_margin_errors_(self) -> int:
         return int(self._mixture().state.errors[0])
 
-    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
+    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> MixtureModel:
         leaves = found.pop("model")
         components, width = leaves["mixture.means"].shape
         blank = MixtureModel(new_mixture(Mixture, classes.size, width, components, 0.0))
-        model = model_tree.filled(blank, leaves, classes=classes.size)
+        model: MixtureModel = model_tree.filled(blank, leaves, classes=classes.size)
         if leaves or model.used() > components:
             raise model_tree.Misfit("the parts of mixture do not fit together")
-        return cast(Model, model)
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -495,18 +499,14 @@ class MixtureTrainer:
         model = mixture_of(state) if alone else copy.deepcopy(mixture_of(state))
         logs = np.empty((order.size if batch.traced else 0, known.size))
         model.learn(X, codes, order, self.rule, quiet, logs)
-        learned = state._replace(model=cast(Model, model))
+        learned = state._replace(model=model)
         odds = log_odds_of(class_shares(logs))
         trace = NO_TRACE._replace(history=np.pad(odds, ((0, 0), (0, 1))))  # there are no updates
         return Learned(learned, trace, codes, order)
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         """Logarithms of the densities of classes."""
-        checked = check_new_X(self.options, X, state.features)
-        logs = np.empty((checked.shape[0], state.classes.size))
-        mixture = own_buffers(mixture_of(state).mixture)
-        class_logs(as_rows(checked, NO_TAIL), mixture, logs)
-        return logs
+        return state.model.outputs(check_new_X(self.options, X, state.features))
 
     def check_can_stream(self) -> None:
         """Nothing has to be known of all rows."""
@@ -515,7 +515,7 @@ class MixtureTrainer:
         """A state without components."""
         mixture = new_mixture(self.kind, classes.size, features.count, self.most, self.rho)
         model = MixtureModel(mixture)
-        return State(cast(Model, model), classes, features, margins=np.empty(0))
+        return State(model, classes, features, margins=np.empty(0))
 
 
 def class_shares(logs: np.ndarray) -> np.ndarray:
@@ -532,7 +532,8 @@ def log_odds_of(shares: np.ndarray) -> np.ndarray:
 
 
 def mixture_of(state: State) -> MixtureModel:
-    return cast(MixtureModel, state.model)
+    assert isinstance(state.model, MixtureModel)
+    return state.model
 
 
 def presented(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:
