@@ -114,7 +114,7 @@ with warnings.catch_warnings(record=True) as given:
     import maxmargin.core.loop, maxmargin.training.one_row
 print(json.dumps({{
     "backend": numba_backend.Compiled.__module__.rpartition(".")[2],
-    "store": "maxmargin.core.numba_backend.store" in sys.modules,
+    "cache": "maxmargin.core.numba_backend.cache" in sys.modules,
     "warnings": [[each.category.__name__, str(each.message)] for each in given],
 }}))
 """
@@ -128,12 +128,12 @@ def choice(version, backend=None):
 
 @only_full
 def test_a_tested_version_has_the_full_backend():
-    assert choice("0.69.9") == {"backend": FULL, "store": True, "warnings": []}
+    assert choice("0.69.9") == {"backend": FULL, "cache": True, "warnings": []}
 
 
 def test_an_untested_version_has_the_documented_backend_and_one_warning():
     found = choice(UNTESTED)
-    assert (found["backend"], found["store"]) == (DOCUMENTED, False)
+    assert (found["backend"], found["cache"]) == (DOCUMENTED, False)
     [(category, message)] = found["warnings"]
     assert category == "RuntimeWarning"
     for part in (f"Numba {UNTESTED}", "compiled anew", "on disk", f"{VARIABLE}={DOCUMENTED}"):

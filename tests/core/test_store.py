@@ -16,8 +16,6 @@ from maxmargin.core.numba_backend import Compiled, cache
 
 skip_module_unless_full()
 
-from maxmargin.core.numba_backend.store import HEAD, read_checked, write_checked  # noqa: E402
-
 VALUES = np.array([1.0, 2.0, 4.0])
 
 
@@ -87,7 +85,7 @@ def test_each_function_and_each_type_has_a_file_that_nobody_else_writes(folder):
 
 def test_types_of_the_same_name_are_told_apart(folder, monkeypatch):
     monkeypatch.setattr(
-        "maxmargin.core.numba_backend.store.Store._file_name", lambda store, key: "the same"
+        "maxmargin.core.numba_backend.cache.Store._file_name", lambda store, key: "the same"
     )
     assert Compiled(total)(VALUES) == 7.0
     other = Compiled(total)
@@ -113,21 +111,6 @@ def test_files_are_for_us_alone(folder):
     finally:
         os.umask(before)
     assert [stat.S_IMODE(path.stat().st_mode) for path in files(folder)] == [0o600]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="other rights than on POSIX")
-def test_a_file_that_others_can_write_to_is_not_run(folder):
-    Compiled(total)(VALUES)
-    (file,) = files(folder)
-    file.chmod(0o666)
-    loop = Compiled(total)
-    assert loop(VALUES) == 7.0
-    assert not is_found(loop)
-    assert is_safe(*files(folder))
-
-
-def is_safe(file):
-    return cache.why_unsafe(file.stat()) == ""
 
 
 def forbid(*args, **options):
@@ -160,7 +143,6 @@ def test_without_a_folder_everything_is_compiled(monkeypatch):
     monkeypatch.setattr(cache, "folder", lambda: None)
     loop = Compiled(total)
     assert loop(VALUES) == 7.0
-    assert loop.cached.stats.cache_path is None
     assert not is_found(loop)
 
 
@@ -179,21 +161,6 @@ def test_whatever_loading_raises_the_function_is_compiled(folder, monkeypatch, e
     assert is_found(healed)
 
 
-@pytest.mark.parametrize("content", [b"", b"\0", b"some code"])
-def test_a_checked_file(tmp_path, content):
-    write_checked(tmp_path / "file", content)
-    assert read_checked(tmp_path / "file") == content
-    whole = (tmp_path / "file").read_bytes()
-    for place in range(len(whole)):
-        for damaged in (
-            whole[:place],
-            whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :],
-        ):
-            (tmp_path / "file").write_bytes(damaged)
-            with pytest.raises(ValueError, match="not what was written"):
-                read_checked(tmp_path / "file")
-
-
 # Each damages one file, of which there is a second beside it; `chance` has a seed.
 def truncate(file, other, chance):
     file.write_bytes(file.read_bytes()[: chance.randrange(file.stat().st_size)])
@@ -206,22 +173,12 @@ def flip(file, other, chance):
     file.write_bytes(content)
 
 
-def flip_in_the_head(file, other, chance):
-    content = bytearray(file.read_bytes())
-    content[chance.randrange(HEAD)] ^= chance.randrange(1, 256)
-    file.write_bytes(content)
-
-
 def blank(file, other, chance):
     """As a crash may leave it: a piece that was never written."""
     content = file.read_bytes()
     start = chance.randrange(len(content))
     end = chance.randrange(start, len(content)) + 1
     file.write_bytes(content[:start] + bytes(end - start) + content[end:])
-
-
-def append(file, other, chance):
-    file.write_bytes(file.read_bytes() + chance.randbytes(chance.randrange(1, 100)))
 
 
 def swap(file, other, chance):
@@ -234,33 +191,11 @@ def empty(file, other, chance):
     file.write_bytes(b"")
 
 
-def become_a_folder(file, other, chance):
-    file.unlink()
-    file.mkdir()
-    (file / "content").touch()
-
-
-def point_nowhere(file, other, chance):
-    file.unlink()
-    file.symlink_to(file.parent / "nowhere")
-
-
-def hide(file, other, chance):
-    file.chmod(0)
-
-
-def vanish(file, other, chance):
-    file.unlink()
-
-
-DAMAGES = {truncate: 25, flip: 25, flip_in_the_head: 15, blank: 10, append: 5, swap: 2}
-DAMAGES |= {empty: 2, become_a_folder: 2, point_nowhere: 2, hide: 2, vanish: 2}
-LASTING = {become_a_folder}  # it is not ours, so it stays
+DAMAGES = {truncate: 25, flip: 25, blank: 10, swap: 2, empty: 2}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_any_damage_heals(folder, damage):
-    """Without its checksum a damaged file raises anything, or ends the process."""
     assert Compiled(total)(VALUES) == 7.0
     assert Compiled(product)(VALUES) == 8.0
     two, one = files(folder)
@@ -269,16 +204,12 @@ def test_any_damage_heals(folder, damage):
     chance = random.Random(damage.__name__)
     for number in range(DAMAGES[damage] if EVERYTHING else min(DAMAGES[damage], 6)):
         damage(one, two, chance)
-        shown = damage is hide and os.access(one, os.R_OK)  # as to root
         loop = Compiled(total)
         assert WAYS[number % 2](loop) == 7.0
-        assert is_found(loop) == shown
+        assert not is_found(loop)
         assert Compiled(product)(VALUES) == 8.0
         healed = Compiled(total)
         assert WAYS[number % 2](healed) == 7.0
-        assert is_found(healed) == (damage not in LASTING)
+        assert is_found(healed)
         for path, content in whole.items():
-            if path.is_dir():
-                shutil.rmtree(path)
             path.write_bytes(content)
-            path.chmod(0o600)

@@ -1,53 +1,41 @@
-"""Where compiled code is kept between processes: a folder that only we can write to.
+"""Compiled functions on disk, one file for each function and the types of its arguments.
 
-Whatever lies in that folder is run. So its path is absolute, and no other user can write to it, nor
-to a folder above it; else there is no cache on disk.
-
-Loops are compiled together with rules and spaces that live in other files, so an edited rule must
-not find the old code. The folder is therefore named by a hash of every source that can end up in a
-loop, and of the versions of what compiles them.
+Numba's own cache would run old code after a change in another file, and its index of each function
+loses entries of processes that write at once. Loops are compiled together with rules and spaces
+from other files, so here the folder is named by a hash of every source that can end up in a loop,
+and of the versions of what compiles them. What lies in the folder is run: only we may write to it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
+import inspect
 import os
+import pickle
 import re
 import stat
 import sys
+import tempfile
 import time
 import warnings
-from functools import cache
+import zlib
+from collections.abc import Callable
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 
 COMPILED_PACKAGES = ("core", "spaces", "experts", "certificates", "algorithms", "streams/text")
 STALE_AFTER_SECONDS = 30 * 24 * 3600
 
 # What the names of files with compiled code end with.
 SUFFIX = ".compiled"
-
-# Proves that a folder is ours. By its first line (https://bford.info/cachedir/) backups skip it.
-TAG_NAME = "CACHEDIR.TAG"
-TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
-# Compiled code of maxmargin, which makes it again whenever this folder is deleted.
-"""
-
-# Says of which installation the code is; see `_installation`.
-OWNER_NAME = "INSTALLATION"
-
-
-class UnsafeFolderError(Exception):
-    """Others could put code into the folder that we would run."""
-
-
-def options() -> str:
-    """Options of Numba that change compiled code, as NUMBA_BOUNDSCHECK and NUMBA_OPT set them."""
-    return f"bounds checked: {numba.config.BOUNDSCHECK}, optimization: {numba.config.OPT}"
 
 
 def source_hash() -> str:
@@ -57,7 +45,8 @@ def source_hash() -> str:
     raises an `OSError`.
     """
     package = Path(__file__).parents[2]
-    versions = (sys.version, numba.__version__, np.__version__, options())
+    options = f"{numba.config.BOUNDSCHECK} {numba.config.OPT}"
+    versions = (sys.version, numba.__version__, np.__version__, options)
     digest = hashlib.sha256("\0".join(versions).encode())
     for name in COMPILED_PACKAGES:
         sources = sorted((package / name).rglob("*.py"))
@@ -75,30 +64,22 @@ def folder() -> Path | None:
     Perhaps it can only be read: the code that it holds is used all the same.
     """
     try:
-        parent = _user_folder()
-        if not parent.is_absolute():
-            raise UnsafeFolderError(f"{str(parent)!r} depends on the current folder")
-        chosen = parent.resolve() / source_hash()
-        if _make_safely(chosen):
-            (chosen / TAG_NAME).touch(mode=0o600)
-            (chosen / TAG_NAME).write_bytes(TAG)
-            (chosen / OWNER_NAME).touch(mode=0o600)
-            (chosen / OWNER_NAME).write_text(json.dumps(_installation()))
-            _forget_stale(chosen.parent, keep=chosen)
-        return chosen
-    except UnsafeFolderError as reason:
-        warnings.warn(
-            f"Compiled code is not kept on disk, where others could change it: {reason}. Set "
-            "MAXMARGIN_CACHE_DIR to the absolute path of a folder to which only you can write.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return None
+        chosen = user_folder() / source_hash()
+        danger = prepare(chosen)
     except (OSError, RuntimeError):  # RuntimeError: no home folder can be found
         return None
+    if not danger:
+        return chosen
+    warnings.warn(
+        f"Compiled code is not kept on disk, where others could change it: {danger}. Set "
+        "MAXMARGIN_CACHE_DIR to the absolute path of a folder to which only you can write.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
 
 
-def _user_folder() -> Path:
+def user_folder() -> Path:
     if chosen := os.environ.get("MAXMARGIN_CACHE_DIR"):
         return Path(chosen).expanduser()
     if sys.platform == "win32":
@@ -116,71 +97,90 @@ def _named_by(variable: str, otherwise: str) -> Path:
     return path if path.is_absolute() else Path(otherwise).expanduser()
 
 
-def _make_safely(path: Path) -> bool:
-    """Make a folder, and those it lies in, for us alone; returns whether it was not there.
-
-    From the root downwards, each is checked before anything is made in it.
-    """
-    for place in (*reversed(path.parents), path):
-        made = False
-        if not place.is_dir():
-            with contextlib.suppress(FileExistsError):  # another process was quicker
-                place.mkdir(mode=0o700)
-                made = True
-        found = place.lstat()
-        if not stat.S_ISDIR(found.st_mode):
-            raise NotADirectoryError(place)
-        # In a sticky folder, such as /tmp, others can add something but not replace what is ours.
-        sticky = place != path and bool(found.st_mode & stat.S_ISVTX)
-        if danger := why_unsafe(found, others_may_add=sticky):
-            raise UnsafeFolderError(f"{place} {danger}")
-    return made
-
-
-def why_unsafe(found: os.stat_result, others_may_add: bool = False) -> str:
-    """How others could change a file or folder; empty if they cannot."""
+def prepare(chosen: Path) -> str:
+    """Make the folder. Returns how others could put code into it; empty if they cannot."""
+    if not chosen.is_absolute():
+        return f"{str(chosen)!r} depends on the current folder"
+    if not chosen.is_dir():
+        for place in (chosen.parent, chosen):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        forget_stale(chosen)
+    found = chosen.stat()
     if sys.platform == "win32":  # where what a user makes is closed to others by default
         return ""
     if found.st_uid not in (0, os.geteuid()):
-        return "belongs to another user"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not others_may_add:
-        return "can be written to by others"
+        return f"{chosen} belongs to another user"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{chosen} can be written to by others"
     return ""
 
 
-def _forget_stale(parent: Path, keep: Path) -> None:
-    """Drop the folders of versions that are no longer installed, or were edited long ago."""
-    for other in parent.iterdir():
-        if re.fullmatch("[0-9a-f]{16}", other.name) and other != keep:
-            with contextlib.suppress(OSError):  # another process drops it too
-                _drop_if_stale(other)
+def forget_stale(chosen: Path) -> None:
+    """Drop the folders of other sources to which nothing was added for long."""
+    for other in chosen.parent.iterdir():
+        with contextlib.suppress(OSError):  # another process drops it too; it has other files
+            age = time.time() - other.stat().st_mtime
+            if re.fullmatch("[0-9a-f]{16}", other.name) and age > STALE_AFTER_SECONDS:
+                for file in other.glob(f"*{SUFFIX}"):
+                    file.unlink()
+                other.rmdir()
 
 
-def _drop_if_stale(other: Path) -> None:
-    found, tag = other.lstat(), other / TAG_NAME
-    if not stat.S_ISDIR(found.st_mode) or tag.read_bytes() != TAG:
-        return
-    is_old = time.time() - found.st_mtime >= STALE_AFTER_SECONDS
-    if why_unsafe(found) or not (is_old or _is_replaced(other / OWNER_NAME)):
-        return
-    for file in other.glob(f"*{SUFFIX}"):
-        file.unlink()
-    if {path.name for path in other.iterdir()} <= {TAG_NAME, OWNER_NAME}:
-        (other / OWNER_NAME).unlink(missing_ok=True)
-        tag.unlink()
-        other.rmdir()
+class Store(NullCache):
+    """What Numba asks for a function's code before it compiles, and gives it to afterwards."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The function compiled for ``sig``; ``None`` if it is not there or damaged.
+
+        Numba would load all that it knows of lowering first, and compile its reference counting:
+        machine code that is there already needs neither, and loops count no references.
+        """
+        if (place := folder()) is None:
+            return None
+        key = self._key(sig, target_context.codegen())
+        try:
+            # zlib checks a sum of what it returns.
+            content = zlib.decompress((place / self._file_name(key)).read_bytes())
+            found, parts = pickle.loads(content)
+            return CompileResult._rebuild(target_context, *parts) if found == key else None
+        except Exception:  # unpickling raises anything; the function is compiled and saved again
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        place = folder()
+        if place is None or data.library.has_dynamic_globals:  # addresses in this process
+            return
+        key = self._key(sig, data.codegen)
+        content = zlib.compress(dumps((key, data._reduce())), level=1)
+        with contextlib.suppress(OSError):  # the disk is full, or can only be read
+            write_at_once(place / self._file_name(key), content)
+
+    def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return (self._identity, sig, codegen.magic_tuple())
+
+    @cached_property
+    def _identity(self) -> tuple[str, str, str]:
+        """The function, and the file it is from, which may be none of `source_hash`."""
+        source = Path(inspect.getfile(self._function)).read_bytes()
+        digest = hashlib.sha256(source).hexdigest()
+        return self._function.__module__, self._function.__qualname__, digest
+
+    def _file_name(self, key: tuple[Any, ...]) -> str:
+        """Names of types need not differ where types do, so the key is in the file as well."""
+        digest = hashlib.sha256(str(key).encode()).hexdigest()[:32]
+        return f"{self._function.__name__}-{digest}{SUFFIX}"
 
 
-def _installation() -> list[str]:
-    """This package in this environment, of which there is one version at a time."""
-    return [str(Path(__file__).parents[2]), sys.prefix, options()]
-
-
-def _is_replaced(owner: Path) -> bool:
-    """Has its installation another version by now, or is it gone?"""
+def write_at_once(path: Path, content: bytes) -> None:
+    """Write a file that appears as a whole or not at all."""
+    descriptor, temporary = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
     try:
-        package, prefix, checked = json.loads(owner.read_text())
-        gone = not (Path(package).is_dir() and Path(prefix).is_dir())
-    except (OSError, ValueError, TypeError):
-        return False
-    return gone or [package, prefix, checked] == _installation()
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

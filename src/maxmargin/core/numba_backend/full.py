@@ -14,7 +14,6 @@ from maxmargin.core.numba_backend import cache, instructions
 from maxmargin.core.numba_backend.compiler import LOOPS, METHODS
 from maxmargin.core.numba_backend.contract import Function
 from maxmargin.core.numba_backend.methods import bridge as bridge
-from maxmargin.core.numba_backend.store import Store
 
 
 class Compiled:
@@ -30,7 +29,7 @@ class Compiled:
         self.__name__ = function.__name__
         self._afresh = numba.njit(nogil=nogil, **LOOPS)(function)
         self.cached = numba.njit(nogil=nogil, **LOOPS)(function)
-        self.cached._cache = Store(function, cache.folder)
+        self.cached._cache = cache.Store(function)
 
     def entry(self, *args: Any) -> Callable[..., Any]:
         """The machine code itself."""
