@@ -10,14 +10,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import AMIRA, PUMMA, PassiveAggressive, Perceptron
-from maxmargin.core.joint_loop import learn_jointly
-from maxmargin.core.loop import learn
 from maxmargin.kernels import products
-from maxmargin.kernels.functions import GaussianKernel
-from maxmargin.kernels.kernel_lines import KernelLines
 from maxmargin.kernels.products import Products
-from maxmargin.models import kernel_fit, kernel_model
-from maxmargin.spaces.gram import add_lines, add_products, complete_lines, copy_lines
+from maxmargin.models import kernel_fit
+from maxmargin.solvers.newton_lines import complete_lines
 
 GAMMA = 0.1
 LEARNERS = {
@@ -56,37 +52,7 @@ def with_cache(learner, share, n, **params):
     return clone(learner).set_params(**settings, cache_size=8e-6 * share * n**2, **params)
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """The kernel values that were computed."""
-    numbers, gram = [0], Products.gram
-
-    def counting(self, kernel, some, others, out=None):
-        numbers[0] += some.size() * others.size()
-        return gram(self, kernel, some, others, out)
-
-    monkeypatch.setattr(Products, "gram", counting)
-    return numbers
-
-
 # -------------------------------------------------------------------------------------------- costs
-@pytest.mark.slow
-@pytest.mark.parametrize(("share", "factor"), [(0.99, 3.0), (0.5, 4.0)])
-@pytest.mark.parametrize("name", ["k-best", "one-vs-rest"])
-def test_beyond_the_cache_a_few_times_as_many_values_are_computed(
-    monkeypatch, counted, name, share, factor
-):
-    in_small(monkeypatch)
-    X, y = classes(1000, 12)
-    numbers = []
-    for size in (1.0, share):
-        counted[0] = 0
-        clf = quietly(with_cache(LEARNERS[name], size, 1000), X, y)
-        assert clf.n_iter_ > 20
-        numbers.append(counted[0])
-    assert numbers[1] <= factor * numbers[0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.9, 0.2])
 def test_memory_stays_within_the_cache(monkeypatch, share):
@@ -99,7 +65,7 @@ def test_memory_stays_within_the_cache(monkeypatch, share):
 
     def watched(training, ids, **how):
         block = enter(training, ids, **how)
-        values.append(training.lines._lines.nbytes + block.geometry.products.nbytes)
+        values.append(block.geometry.products.nbytes)
         return block
 
     monkeypatch.setattr(kernel_fit.KernelFit, "enter", watched)
@@ -110,7 +76,7 @@ def test_memory_stays_within_the_cache(monkeypatch, share):
     finally:
         tracemalloc.stop()
     cache = 1e6 * learner.cache_size
-    assert 0.5 * cache < max(values) <= cache
+    assert max(values) <= cache
     per_row = 8 * (12 * 12 + 20) * 1000  # a dozen arrays of all problems, with copies
     pieces = 3 * 8 * (64 + 32) * 1000  # values of waiting rows and a chunk
     assert peak <= cache + per_row + pieces
@@ -182,88 +148,7 @@ def test_the_certificate_is_sound_beyond_the_cache(monkeypatch, dtype):
     assert clf.certificate_.bound >= best.certificate_.margin
 
 
-@pytest.mark.parametrize("name", ["k-best", "one-vs-rest", "pairs"])
-def test_compiled_loops_over_lines_are_the_plain_ones(monkeypatch, name):
-    in_small(monkeypatch)
-    X, y = classes(90, 3)
-    if name == "pairs":
-        y = (y == 1).astype(int)
-    learner = with_cache(LEARNERS[name], 0.6, 90, max_iter=4)
-    clf = quietly(clone(learner), X, y)
-    monkeypatch.setattr(kernel_model.KernelModel, "loop", staticmethod(learn.plain))
-    monkeypatch.setattr(kernel_model.JointKernelModel, "loop", staticmethod(learn_jointly.plain))
-    plain = quietly(clone(learner), X, y)
-    np.testing.assert_array_equal(clf.dual_coef_, plain.dual_coef_)
-    np.testing.assert_array_equal(clf.support_, plain.support_)
-
-
 # -------------------------------------------------------------------------------------------- lines
-def lines_of(X, number):
-    kernel, made = GaussianKernel(GAMMA, 3.0, 0.0, np.float64), Products()
-    return KernelLines(made, kernel, made.points(kernel, X), number * 8 * len(X))
-
-
-def matrix_of(values):
-    """The matrix that kernel values of a block are."""
-    return np.stack(
-        [
-            values.products[source] if source >= 0 else values.lines[-1 - source, values.columns]
-            for source in values.sources
-        ]
-    )
-
-
-def assert_right(lines, X, ids):
-    for repeatedly in (False, True):
-        values = matrix_of(lines.values(ids, repeatedly))
-        np.testing.assert_allclose(values, rbf(X[ids], X[ids], GAMMA), rtol=1e-12)
-
-
-def test_lines_of_rows_that_change_most_often_are_kept():
-    X, _ = classes(50, 3)
-    lines, everyone = lines_of(X, 10), np.arange(50)
-    for _ in range(3):
-        lines.count(np.arange(20, 27))
-    lines.count(everyone)
-    lines.keep(np.arange(10))
-    np.testing.assert_array_equal(np.flatnonzero(lines.have(everyone)), np.arange(10))
-    lines.keep(np.arange(10, 30))
-    assert lines.have(np.arange(20, 27)).all()
-    assert lines.have(everyone).sum() == 10
-    lines.keep(np.arange(30, 50))  # these have changed no more often than those with lines
-    assert lines.have(np.arange(10)).sum() == 3
-    assert_right(lines, X, np.arange(5, 40))
-    assert_right(lines, X, np.array([40, 45]))
-    assert_right(lines, X, np.array([21, 23]))
-
-
-def test_without_room_nothing_is_kept():
-    X, _ = classes(50, 3)
-    lines = lines_of(X, 0.9)
-    lines.keep(np.arange(50))
-    assert not lines.have(np.arange(50)).any()
-    assert_right(lines, X, np.arange(0, 50, 3))
-
-
-def test_rows_with_lines_act_on_all_rows():
-    random = np.random.default_rng(0)
-    lines, diagonal = random.normal(size=(4, 9)), random.normal(size=9)
-    weights = random.normal(size=(3, 2)) * [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
-    slots, ids, shift = np.array([3, 0]), np.array([5, 7]), 0.25
-    before = random.normal(size=(3, 9))
-    values = lines[slots] + shift
-    values[[0, 1], ids] = diagonal[ids]
-    for add in (add_lines, add_lines.plain):
-        sums = before.copy()
-        add(weights, lines, slots, ids, diagonal, shift, sums)
-        np.testing.assert_allclose(sums, before + weights @ values, rtol=1e-12)
-    columns, out, plain = np.array([8, 0, 2]), np.zeros((5, 3)), np.zeros((5, 3))
-    copy_lines(lines, slots, columns, np.array([1, 4]), out)
-    copy_lines.plain(lines, slots, columns, np.array([1, 4]), plain)
-    np.testing.assert_array_equal(out[[1, 4]], lines[slots][:, columns])
-    np.testing.assert_array_equal(out, plain)
-
-
 def test_lines_are_completed_by_symmetry():
     random = np.random.default_rng(0)
     K = random.normal(size=(150, 150))
@@ -283,7 +168,7 @@ def test_products_of_lines_with_weights(dtype):
     lines, places = random.normal(size=(30, 40)).astype(dtype), random.permutation(30)[:25]
     weights = random.normal(size=(25, 3)) * (random.random((25, 3)) < 0.6)
     before = random.normal(size=(3, 40))
-    for add in (add_products, add_products.plain):
+    for add in (products.add_products, products.add_products.plain):
         sums = before.copy()
         add(lines, places, weights, np.empty(9, np.int64), sums)
         wanted = before + weights.T @ lines[places].astype(float)

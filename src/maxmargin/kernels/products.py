@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.kernels.functions import MOST_DENSE_VALUES, Kernel
 from maxmargin.kernels.points import Points, as_type, sparse_products
-from maxmargin.spaces.gram import add_products, add_weighted, copy_lines
+from maxmargin.spaces.gram import add_weighted
 
 # Rows that are multiplied in one go.
 CHUNK = 4096
@@ -40,7 +41,7 @@ class Products:
     chunk : rows to which the changes of others are applied in one go
     most_waiting : rows with other coefficients wait until there are so many
     works_aside : are sums made while this machine does something else?
-    keeps_lines : are lines of the kernel matrix of a fit kept? (see `kernels.kernel_lines`)
+    keeps_lines : are lines of the kernel matrix kept? (see `solvers.newton_lines`)
     most_factorised : rows of a system that is factorised
     """
 
@@ -77,7 +78,7 @@ class Products:
     def picked(self, lines: Any, numbers: np.ndarray, columns: np.ndarray) -> Any:
         """``lines[numbers][:, columns]``, where products are made."""
         out = np.empty((numbers.size, columns.size), lines.dtype)
-        copy_lines(lines, numbers, columns, np.arange(numbers.size), out)
+        copy_values(lines, numbers, columns, out)
         return out
 
     def multiplied(self, lines: Any, numbers: np.ndarray, weights: Any) -> Any:
@@ -233,3 +234,44 @@ def _multiplied(left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> 
             some, others = slice(i, i + PIECE_ROWS), slice(k, k + step)
             np.matmul(left[some], right[others].T, out=out[some, others])
     return out
+
+
+@Compiled
+def copy_values(lines, places, columns, out):  # type: ignore[no-untyped-def]
+    """``out = lines[places][:, columns]``."""
+    for r in range(places.size):
+        for k in range(columns.size):
+            out[r, k] = lines[places[r], columns[k]]
+
+
+@Compiled
+def add_products(lines, places, weights, buffer, sums):  # type: ignore[no-untyped-def]
+    """``sums += weights.T @ lines[places]`` in float64, skipping weights that are 0.
+
+    The size of ``buffer`` is the number of rows that are multiplied while they are in the cache.
+    """
+    for start in range(0, places.size, buffer.size):
+        end = min(start + buffer.size, places.size)
+        for first in range(0, sums.shape[1], 2048):
+            last = min(first + 2048, sums.shape[1])
+            for c in range(sums.shape[0]):
+                count = 0
+                for r in range(start, end):
+                    if weights[r, c] != 0.0:
+                        buffer[count] = r
+                        count += 1
+                n = 0
+                while n + 4 <= count:
+                    i, j, k, m = buffer[n], buffer[n + 1], buffer[n + 2], buffer[n + 3]
+                    u, v, w, z = weights[i, c], weights[j, c], weights[k, c], weights[m, c]
+                    i, j, k, m = places[i], places[j], places[k], places[m]
+                    for t in range(first, last):
+                        pair = u * float(lines[i, t]) + v * float(lines[j, t])
+                        other = w * float(lines[k, t]) + z * float(lines[m, t])
+                        sums[c, t] += pair + other
+                    n += 4
+                while n < count:
+                    u, i = weights[buffer[n], c], places[buffer[n]]
+                    for t in range(first, last):
+                        sums[c, t] += u * float(lines[i, t])
+                    n += 1

@@ -6,9 +6,8 @@ step corrects the outputs of its other rows. The result is that of learning row 
 of matrix products.
 
 A fit keeps the outputs ``w.phi(x)`` of all training rows. After a block, these are corrected for
-rows with changed coefficients: immediately if their kernel values with all rows are cached
-(`kernel_lines`), otherwise in batches of some hundred waiting rows. A block that is entered before
-computes its own products with the waiting rows.
+rows with changed coefficients, in batches of some hundred waiting rows. A block that is entered
+before computes its own products with the waiting rows.
 """
 
 from __future__ import annotations
@@ -24,17 +23,12 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
-from maxmargin.kernels.kernel_lines import KernelLines, KernelValues
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.spaces.gram import Averages, Gram, UnitRows
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import NOBODY
 from maxmargin.spaces.problem_scalars import Scalars
-
-# The share of `cache_size` for lines of kernel values if the full Gram matrix does not fit. The
-# rest is for that of a block, which may then have half of the rows that would just fit.
-LINES_SHARE = 0.75
 
 
 class KernelSpace(NamedTuple):
@@ -103,7 +97,7 @@ class RowBlock:
         self,
         space: KernelSpace,
         ids: np.ndarray,
-        values: KernelValues,
+        values: np.ndarray,
         rounding: float,
         diagonal: np.ndarray,
         outputs: np.ndarray,
@@ -114,7 +108,9 @@ class RowBlock:
         problems, size = weights.shape
         self.average, self.closed = np.zeros((space.past.size, size)), np.zeros(space.past.size)
         scalars = diagonal, space.shift(), rounding
-        self.geometry = Gram(2.0, *values, *scalars, outputs, np.ones(problems))
+        values = values.view()
+        values.flags.writeable = False
+        self.geometry = Gram(2.0, values, *scalars, outputs, np.ones(problems))
         averages = Averages(self.average, space.past, self.geometry.folded, self.closed)
         linear = LinearSpace(self.geometry, size, weights, space.scalars, averages)
         self.places = places(space.members, ids)
@@ -188,9 +184,7 @@ class KernelFit:
         self.waiting = np.empty(0, dtype=np.int64)
         self.gains = np.empty((problems, 0))
         self.is_whole = size <= space.kernel.most_rows(cache_bytes)
-        of_lines = LINES_SHARE if space.products.keeps_lines and not self.is_whole else 0.0
-        self.lines = KernelLines(space.products, space.kernel, self.points, of_lines * cache_bytes)
-        self.largest_block = space.kernel.most_rows((1.0 - of_lines) * cache_bytes)
+        self.largest_block = space.kernel.most_rows(cache_bytes)
         self.block: RowBlock | None = None
 
     def over(self, space: KernelSpace) -> KernelFit:
@@ -227,7 +221,7 @@ class KernelFit:
         if self.is_whole or ids.size <= min(self.largest_block, size // 2):
             if self.block is None or not np.isin(ids, self.block.ids, assume_unique=True).all():
                 self.leave()
-                self.block = self.enter(ids, repeatedly=True)
+                self.block = self.enter(ids)
             self._learn(self.block, targets, order, rule, trace)
             return
         self.leave()
@@ -247,8 +241,8 @@ class KernelFit:
         block.learn(of_rows(targets, block.ids), here, rule, trace._replace(touched=touched))
         trace.touched[block.ids[np.flatnonzero(touched)]] = stamp
 
-    def enter(self, ids: np.ndarray, repeatedly: bool = False) -> RowBlock:
-        """The block of the rows ``ids`` and the members; ``repeatedly`` if they will come again."""
+    def enter(self, ids: np.ndarray) -> RowBlock:
+        """The block of the rows ``ids`` and the members."""
         members = self.space.members
         if members.size:
             ids = np.union1d(ids, members[members >= 0])
@@ -259,7 +253,8 @@ class KernelFit:
         # Indexing columns gives an array that is not C-contiguous.
         outputs = np.ascontiguousarray(products.host(outputs))
         coefs = self.coefs[:, ids].copy()
-        values = self.lines.values(ids, repeatedly)
+        some = self.points.take(ids)
+        values = self.space.gram(some, some)
         return RowBlock(self.space, ids, values, self.rounding, self.diagonal[ids], outputs, coefs)
 
     def take_over_coefficients(self) -> None:
@@ -289,11 +284,6 @@ class KernelFit:
             return
         gains = block.gains()
         changed = gains.any(axis=0)
-        self.lines.count(block.ids[changed])
-        kept = changed & self.lines.have(block.ids)
-        if kept.any():
-            self._act(block.ids[kept], gains[:, kept], self.outputs)
-        changed &= ~kept
         self.waiting = np.append(self.waiting, block.ids[changed])
         self.gains = np.concatenate([self.gains, gains[:, changed]], axis=1)
         if self.waiting.size >= self.space.products.most_waiting:
@@ -306,23 +296,13 @@ class KernelFit:
         """Correct all outputs for the waiting rows."""
         if self.waiting.size == 0:
             return
-        self.lines.keep(self.waiting)
         outputs = self.outputs.copy()  # atomic, if a kernel fails or Ctrl-C comes
-        kept = self.lines.have(self.waiting)
-        if kept.any():
-            self._act(self.waiting[kept], self.gains[:, kept], outputs)
-        if not kept.all():
-            changed, gains = self.waiting[~kept], np.ascontiguousarray(self.gains[:, ~kept])
-            size, step = self.points.size(), self.space.products.chunk
-            for start in range(0, size, step):
-                part = slice(start, min(start + step, size))
-                outputs[:, part] += self._effect(changed, gains, np.arange(part.start, part.stop))
+        size, step = self.points.size(), self.space.products.chunk
+        for start in range(0, size, step):
+            part = slice(start, min(start + step, size))
+            ids = np.arange(part.start, part.stop)
+            outputs[:, part] += self._effect(self.waiting, self.gains, ids)
         self.outputs, self.waiting, self.gains = outputs, self.waiting[:0], self.gains[:, :0]
-
-    def _act(self, changed: np.ndarray, gains: np.ndarray, outputs: np.ndarray) -> None:
-        """Correct all outputs for changed rows whose lines are cached."""
-        given = changed, np.ascontiguousarray(gains), self.diagonal, self.space.shift()
-        self.lines.act(*given, outputs)
 
     def _effect(self, changed: np.ndarray, gains: np.ndarray, ids: np.ndarray) -> Any:
         """The corrections of the outputs of the sorted rows ``ids`` for changed rows."""

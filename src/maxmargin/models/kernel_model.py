@@ -29,7 +29,6 @@ from maxmargin.kernels.functions import (
     UserKernel,
 )
 from maxmargin.kernels.growable_array import appended, growable_of
-from maxmargin.kernels.kernel_lines import between
 from maxmargin.kernels.points import Points, library_of
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
 from maxmargin.models.base import OnlineModel, new_tally
@@ -447,7 +446,7 @@ class KernelModel(SupportModel):
         first = old.numbers.size  # the slot of the first new row that is kept
         ids = np.concatenate([slots, first + np.arange(new.size())])
         rounding = self.products.rounding(self.kernel, points)
-        values = between(space.gram(points, points))
+        values = space.gram(points, points)
         block = RowBlock(space, ids, values, rounding, diagonal, outputs, weights)
         trials = self.trials()
         block_targets = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.solvers import newton_passes
 from maxmargin.solvers.hessian import cholesky, remainders_of_products
 from maxmargin.solvers.newton import Stage
-from maxmargin.spaces.gram import compress
 
 # In so many steps after rows were added, those without coefficients whose slack is no larger than
 # that are left out of systems: most would leave the active set again, and lines are expensive.
@@ -251,3 +251,15 @@ class KernelSystems:
 def _each(group: Iterable[int], active: np.ndarray, found: Any) -> Iterator[Solved]:
     """The problems of a group, by the solutions of their common system."""
     return (Solved(k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
+
+
+@Compiled
+def compress(matrix, kept, out):  # type: ignore[no-untyped-def]
+    """The upper triangle of ``matrix[kept][:, kept]`` in ``out``, line by line.
+
+    ``out`` may be the memory of the matrix: as ``kept`` is in ascending order, nothing is
+    overwritten before it is read.
+    """
+    for r in range(kept.size):
+        for k in range(r, kept.size):
+            out[r * kept.size + k] = matrix[kept[r], kept[k]]

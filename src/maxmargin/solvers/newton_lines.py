@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
-from maxmargin.spaces.gram import complete_lines
 
 # Shares of the memory: for lines that are kept, for rows as products take them, for other lines.
 KEPT, FACTORS, PASSING = 0.65, 0.15, 0.15
@@ -137,3 +137,23 @@ class NewtonLines:
             self.products.values_in(self.kernel, few.take(part), few, values)
             out[index(part)] = values
         return out
+
+
+@Compiled
+def complete_lines(lines, kept, numbers, values, others, out):  # type: ignore[no-untyped-def]
+    """Fill the lines of the rows ``numbers``, by symmetry from ``lines`` of the rows ``kept``.
+
+    The other columns are ``values``, the kernel values with the rows ``others``.
+    """
+    # Tiles stay in the cache.
+    for first in range(0, numbers.size, 64):
+        last = min(first + 64, numbers.size)
+        for start in range(0, kept.size, 16):
+            end = min(start + 16, kept.size)
+            for r in range(first, last):
+                column = numbers[r]
+                for j in range(start, end):
+                    out[r, kept[j]] = lines[j, column]
+    for r in range(values.shape[0]):
+        for k in range(others.size):
+            out[r, others[k]] = values[r, k]

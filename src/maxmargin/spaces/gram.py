@@ -43,10 +43,7 @@ class Gram(NamedTuple):
 
     Attributes
     ----------
-    products : kernel values of rows of the block with all of its rows
-    lines : those of other rows of the block with all rows of the fit
-    columns : the numbers that the rows of the block have in the fit; empty without ``lines``
-    sources : for each row of the block its line in ``products``, or -1 - its line in ``lines``
+    products : kernel values between the rows of the block
     diagonal : ``|phi(x)|**2`` of each row, including shift and soft margin
     shift : added to all kernel values, the square of the intercept's coordinate
     rounding : the precision of kernel values, relative to the largest
@@ -56,9 +53,6 @@ class Gram(NamedTuple):
 
     p: float
     products: np.ndarray
-    lines: np.ndarray
-    columns: np.ndarray
-    sources: np.ndarray
     diagonal: np.ndarray
     shift: float
     rounding: float
@@ -82,23 +76,10 @@ class Gram(NamedTuple):
     def move_along(self, i, weights, c, amount):
         """``w += amount * phi(x_i)``, and all outputs with it."""
         weights[c, i] += amount
-        output, source = self.outputs[c, i] + amount * self.diagonal[i], self.sources[i]
-        if source >= 0:
-            for k in range(self.outputs.shape[1]):
-                self.outputs[c, k] += amount * (float(self.products[source, k]) + self.shift)
-        else:
-            line = -1 - source
-            for k in range(self.outputs.shape[1]):
-                value = float(self.lines[line, self.columns[k]])
-                self.outputs[c, k] += amount * (value + self.shift)
+        output = self.outputs[c, i] + amount * self.diagonal[i]
+        for k in range(self.outputs.shape[1]):
+            self.outputs[c, k] += amount * (float(self.products[i, k]) + self.shift)
         self.outputs[c, i] = output
-
-    def value(self, i, k):
-        """The kernel value of two rows of the block."""
-        source = self.sources[i]
-        if source >= 0:
-            return float(self.products[source, k])
-        return float(self.lines[-1 - source, self.columns[k]])
 
     def square_of(self, rows, i):
         return self.diagonal[i]
@@ -120,7 +101,7 @@ class Gram(NamedTuple):
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
         number = pair.numbers[c, other]
         total = xx + pair.squares[c, other]
-        apart = total - 2.0 * (self.value(i, number) + self.shift)
+        apart = total - 2.0 * (float(self.products[i, number]) + self.shift)
         limit = 0.5 * math.sqrt(max(apart, 0.0) + self.rounding * total)
         same = apart <= min(self.rounding, SAME_POINT) * total
         return (0.0 if same else 0.25 * apart), limit
@@ -150,7 +131,7 @@ class Averages(NamedTuple):
             self.closed[c] += self.past[c].scales * self.folded[c]
 
 
-bridge("move_along", "value", inline=False)
+bridge("move_along", inline=False)
 
 
 @Compiled
@@ -162,93 +143,3 @@ def add_weighted(weights, values, shift, sums):  # type: ignore[no-untyped-def]
             if weight != 0.0:
                 for k in range(values.shape[1]):
                     sums[c, k] += weight * (float(values[r, k]) + shift)
-
-
-@Compiled
-def add_lines(weights, lines, slots, ids, diagonal, shift, sums):  # type: ignore[no-untyped-def]
-    """`add_weighted` for the lines in ``slots``, which belong to the rows ``ids``.
-
-    The product of a row with itself is that in ``diagonal``.
-    """
-    for c in range(weights.shape[0]):
-        for r in range(weights.shape[1]):
-            weight = weights[c, r]
-            if weight != 0.0:
-                line, row = slots[r], ids[r]
-                exact = sums[c, row] + weight * diagonal[row]
-                for k in range(sums.shape[1]):
-                    sums[c, k] += weight * (float(lines[line, k]) + shift)
-                sums[c, row] = exact
-
-
-@Compiled
-def copy_lines(lines, slots, columns, places, out):  # type: ignore[no-untyped-def]
-    """``out[places] = lines[slots][:, columns]``."""
-    for r in range(slots.size):
-        for k in range(columns.size):
-            out[places[r], k] = lines[slots[r], columns[k]]
-
-
-@Compiled
-def compress(matrix, kept, out):  # type: ignore[no-untyped-def]
-    """The upper triangle of ``matrix[kept][:, kept]`` in ``out``, line by line.
-
-    ``out`` may be the memory of the matrix: as ``kept`` is in ascending order, nothing is
-    overwritten before it is read.
-    """
-    for r in range(kept.size):
-        for k in range(r, kept.size):
-            out[r * kept.size + k] = matrix[kept[r], kept[k]]
-
-
-@Compiled
-def complete_lines(lines, kept, numbers, values, others, out):  # type: ignore[no-untyped-def]
-    """Fill the lines of the rows ``numbers``, by symmetry from ``lines`` of the rows ``kept``.
-
-    The other columns are ``values``, the kernel values with the rows ``others``.
-    """
-    # Tiles stay in the cache.
-    for first in range(0, numbers.size, 64):
-        last = min(first + 64, numbers.size)
-        for start in range(0, kept.size, 16):
-            end = min(start + 16, kept.size)
-            for r in range(first, last):
-                column = numbers[r]
-                for j in range(start, end):
-                    out[r, kept[j]] = lines[j, column]
-    for r in range(values.shape[0]):
-        for k in range(others.size):
-            out[r, others[k]] = values[r, k]
-
-
-@Compiled
-def add_products(lines, places, weights, buffer, sums):  # type: ignore[no-untyped-def]
-    """``sums += weights.T @ lines[places]`` in float64, skipping weights that are 0.
-
-    The size of ``buffer`` is the number of rows that are multiplied while they are in the cache.
-    """
-    for start in range(0, places.size, buffer.size):
-        end = min(start + buffer.size, places.size)
-        for first in range(0, sums.shape[1], 2048):
-            last = min(first + 2048, sums.shape[1])
-            for c in range(sums.shape[0]):
-                count = 0
-                for r in range(start, end):
-                    if weights[r, c] != 0.0:
-                        buffer[count] = r
-                        count += 1
-                n = 0
-                while n + 4 <= count:
-                    i, j, k, m = buffer[n], buffer[n + 1], buffer[n + 2], buffer[n + 3]
-                    u, v, w, z = weights[i, c], weights[j, c], weights[k, c], weights[m, c]
-                    i, j, k, m = places[i], places[j], places[k], places[m]
-                    for t in range(first, last):
-                        pair = u * float(lines[i, t]) + v * float(lines[j, t])
-                        other = w * float(lines[k, t]) + z * float(lines[m, t])
-                        sums[c, t] += pair + other
-                    n += 4
-                while n < count:
-                    u, i = weights[buffer[n], c], places[buffer[n]]
-                    for t in range(first, last):
-                        sums[c, t] += u * float(lines[i, t])
-                    n += 1
