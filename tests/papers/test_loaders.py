@@ -189,12 +189,6 @@ def test_damaged_compression_names_the_file(tmp_path, damage):
     assert str(path) in str(caught.value)
 
 
-def test_whole_rows_that_are_missing_are_noticed(tmp_path):
-    write(tmp_path, "ionosphere/ionosphere.data", IONOSPHERE_FILE)
-    with pytest.raises(ValueError, match=r"rows by class are \{'b': 1, 'g': 1\}, not .*126"):
-        load_ionosphere(data_home=tmp_path)
-
-
 # Parsing
 
 
@@ -400,11 +394,6 @@ def test_arguments_of_adult():
             load_adult(**{option: True})
 
 
-def test_data_home_is_a_path():
-    with pytest.raises(ValueError, match="'data_home' parameter"):
-        load_ionosphere(data_home=3)
-
-
 # OpenML, as scikit-learn gives it without pandas: nominal features as codes, NaN if missing
 
 
@@ -432,20 +421,6 @@ def test_votes_of_openml(monkeypatch, openml):
     )
     X, _ = load_votes()
     assert X.tolist() == [[1.0, -1.0] * 8, [0.0, 1.0] + [-1.0, 1.0] * 7]
-
-
-def test_electricity_of_openml(monkeypatch, openml):
-    shrink(monkeypatch, benchmark_sets, "ELECTRICITY", {"UP": 1})
-    openml(
-        data=np.array([[0.0, 1.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]]),
-        target=np.array(["UP"], dtype=object),
-        feature_names=["date", "day", "period", "a", "b", "c", "d", "e"],
-        categories={"day": ["1", "2", "3", "4", "5", "6", "7"]},
-    )
-    X, y = load_electricity()
-    assert X.tolist() == [[0.0, 2.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]]
-    assert X.dtype == np.float64
-    assert y.tolist() == ["UP"]
 
 
 def test_digits_of_openml(monkeypatch, openml):

@@ -10,7 +10,6 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
-from maxmargin_papers.reproduction.n_margins import judge
 from papers.made_up import EXPERIMENT
 from papers.whole_pages import assert_whole
 
@@ -18,6 +17,7 @@ from maxmargin_papers.reproduction.experiment import Results
 from maxmargin_papers.reproduction.figures import Panel, as_svgs
 from maxmargin_papers.reproduction.reproduction_page import render, sections_of
 from maxmargin_papers.reproduction.runner import Outcome, run_all
+from maxmargin_papers.reproduction.verdicts import judge
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -143,7 +143,7 @@ addEventListener("load", () => {
       const box = cell.getBoundingClientRect();
       return box.left < 0 || box.right > innerWidth;
     }).length,
-    n_margins: document.querySelectorAll("td.verdict").length,
+    verdicts: document.querySelectorAll("td.verdict").length,
     contents: getComputedStyle(document.querySelector("nav")).display,
   };
   parent.postMessage(JSON.stringify(report), "*");
@@ -171,7 +171,7 @@ def test_page_in_a_browser(page, width, tmp_path):
     assert min(report["pictures"]) > 200
     assert report["links"] >= 2
     assert report["dead"] == []
-    assert report["n_margins"] == 8
+    assert report["verdicts"] == 8
     assert report["cut"] == 0
     assert report["contents"] == ("block" if width > 1200 else "none")
 

@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from maxmargin_papers.reproduction.n_margins import NOT_COMPARED
 from papers import made_up
 from papers.made_up import EXPERIMENT
 
@@ -21,6 +20,7 @@ from maxmargin_papers.reproduction import provenance, run
 from maxmargin_papers.reproduction.cell_files import Place, file_name, write_whole
 from maxmargin_papers.reproduction.fingerprint import fingerprint
 from maxmargin_papers.reproduction.runner import run_all
+from maxmargin_papers.reproduction.verdicts import NOT_COMPARED
 
 LIBRARY = Path(maxmargin.__file__).parent
 LOADERS = Path(data.__file__).parent
@@ -156,9 +156,9 @@ def test_missing_data_are_told_and_the_rest_is_run(tmp_path):
     (outcome,) = run_all([EXPERIMENT], "full", tmp_path, "nowhere", 1)
     assert outcome.missing == ["b.csv not found in the folder nowhere."]
     assert len(outcome.records) == 4
-    n_margins = {(line.row, line.column): line.verdict for line in outcome.lines}
-    assert n_margins[("B", "error")] == NOT_COMPARED
-    assert n_margins[("A", "error")] != NOT_COMPARED
+    verdicts = {(line.row, line.column): line.verdict for line in outcome.lines}
+    assert verdicts[("B", "error")] == NOT_COMPARED
+    assert verdicts[("A", "error")] != NOT_COMPARED
 
 
 def test_experiments_with_the_same_cells_share_them(tmp_path, counted):

@@ -6,17 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from maxmargin_papers.reproduction.n_margins import (
-    FAILED,
-    NOT_COMPARABLE,
-    NOT_COMPARED,
-    REPRODUCED,
-    UNDECIDED,
-    judge,
-    judge_again,
-    score,
-    shown,
-)
 from papers.made_up import EXPERIMENT
 
 from maxmargin_papers.reproduction.experiment import (
@@ -33,6 +22,16 @@ from maxmargin_papers.reproduction.experiment import (
     measured,
 )
 from maxmargin_papers.reproduction.significance import alike, all_hold, always, less
+from maxmargin_papers.reproduction.verdicts import (
+    FAILED,
+    NOT_COMPARABLE,
+    NOT_COMPARED,
+    REPRODUCED,
+    UNDECIDED,
+    judge,
+    judge_again,
+    score,
+)
 
 PART = Tolerance("why", by_chance=False, part=0.1)
 
@@ -72,13 +71,6 @@ def test_verdict_follows_from_the_tolerance(tolerance, ours, verdict):
     assert line(tolerance, ours).verdict == verdict
 
 
-def test_the_allowance_is_a_part_of_the_printed_number():
-    tolerance = Tolerance("why", by_chance=False, part=0.04)
-    assert line(tolerance, 52.0, text="50.0").verdict == REPRODUCED
-    assert line(tolerance, 52.1, text="50.0").verdict == FAILED
-    assert line(tolerance, -0.58, text="-0.5").verdict == FAILED
-
-
 def test_tolerance_follows_from_spread_and_print():
     """2.776 is Student's t for five runs; the paper made four, which differ as ours do."""
     values = [0.98, 0.99, 1.0, 1.01, 1.02]
@@ -98,30 +90,16 @@ def test_a_printed_deviation_is_that_of_the_papers_runs():
     assert judged.tolerance == f"± {0.005 + 2.776 * np.hypot(ours, theirs):.2g}"
 
 
-def test_digits_that_are_not_printed_are_allowed_for():
-    values = [0.138, 0.140, 0.142]
-    assert line(BY_CHANCE, *values, text="0.1").verdict == REPRODUCED
-    assert line(BY_CHANCE, *values, text="0.10").verdict == FAILED
-
-
 @pytest.mark.parametrize("values", [[1.0], [7.0], [0.9, 1.1], [0.8, 1.1, 1.1]])
 def test_undecided_where_runs_do_not_suffice(values):
     """One run has no spread; and by chance the others could be almost anything."""
     assert line(BY_CHANCE, *values).verdict == UNDECIDED
 
 
-def test_few_runs_can_be_too_far_away_all_the_same():
-    assert line(BY_CHANCE, 6.9, 7.1).verdict == FAILED
-
-
 def test_it_is_the_mean_that_is_compared():
     judged = line(PART, 0.0, 2.0)
     assert (judged.verdict, judged.mean, judged.runs) == (REPRODUCED, 1.0, 2)
     assert judged.spread == pytest.approx(2.0**0.5)
-
-
-def test_one_run_has_no_spread():
-    assert line(PART, 1.0).spread is None
 
 
 def test_lines_say_why():
@@ -253,9 +231,3 @@ def test_results_by_cell():
         found.values("error", learner="B")
     with pytest.raises(NotMeasured):
         found.values("height")
-
-
-def test_numbers_are_shown_with_the_printed_digits():
-    assert shown(11922.4, 0) == "11\N{THIN SPACE}922"
-    assert shown(0.9996, 2) == "1.00"
-    assert shown(-1.5, 1) == "\N{MINUS SIGN}1.5"
