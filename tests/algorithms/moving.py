@@ -1,30 +1,17 @@
 """Streams whose labels come from a comparison vector that moves."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference import Trace
 
+from maxmargin import NORMA
 from maxmargin.models.spec import LinearSpec
 
 Array = NDArray[np.float64]
-
-# Arguments that neither learner's `tuned` or bounds can mean anything by.
-WRONG_FACTS: list[dict[str, Any]] = [
-    {"radius": 0.0},
-    {"radius": np.inf},
-    {"norm": 0.0},
-    {"norm": np.nan},
-    {"margin": np.inf},
-    {"margin": "large"},
-    {"drift": -0.1},
-    {"losses": -0.1},
-    {"p": 1.5},
-    {"p": "log"},
-]
 
 
 class Pursuit(NamedTuple):
@@ -64,9 +51,12 @@ class Pursuit(NamedTuple):
         return np.linalg.norm(vectors, ord=self.p / (self.p - 1), axis=1)
 
 
-def play(learner: Any, pursuit: Pursuit) -> Any:
-    learner.set_params(fit_intercept=False)
-    return learner.partial_fit(pursuit.X, pursuit.y, classes=[-1, 1])
+def known(learner: type, pursuit: Pursuit) -> dict[str, float]:
+    """What the theorems of this learner need to know but for the margin."""
+    facts = pursuit.known() | {"drift": pursuit.drift()}
+    if learner is NORMA:
+        facts |= {"trials": len(pursuit.X), "squared_drift": pursuit.squared_drift()}
+    return facts
 
 
 def losses_on_the_way(trace: Trace, pursuit: Pursuit, threshold: float) -> float:

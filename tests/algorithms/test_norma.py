@@ -6,7 +6,7 @@ import pytest
 import reference
 import reference_pnorm
 from algorithms.agreement import assert_follows, magnitudes, streams
-from algorithms.moving import WRONG_FACTS, Pursuit, losses_on_the_way, play, pursuits
+from algorithms.moving import Pursuit, known, losses_on_the_way, pursuits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import separable
@@ -24,48 +24,11 @@ def test_follows_the_reference(stream, rate, decay, margin):
     assert_follows(NORMA(**parameters), partial(reference.norma, **parameters), stream)
 
 
-def known(pursuit):
-    """What the theorems need to know but for the margin."""
-    return pursuit.known() | {
-        "trials": len(pursuit.X),
-        "drift": pursuit.drift(),
-        "squared_drift": pursuit.squared_drift(),
-    }
-
-
-@settings(max_examples=150, deadline=None)
-@given(pursuit=pursuits(), aggressive=st.booleans())
-def test_mistakes_of_the_tuned_learner(pursuit, aggressive):
-    facts = known(pursuit) | {"margin": pursuit.margin}
-    learner = play(NORMA.tuned(**facts, aggressive=aggressive), pursuit)
-    assert learner.n_mistakes_ <= NORMA.mistake_bound(**facts)
-
-
-@settings(max_examples=150, deadline=None)
-@given(pursuit=pursuits(), part=st.floats(0.01, 0.99))
-def test_margin_errors(pursuit, part):
-    """With a threshold above 0, the updates are the margin errors."""
-    facts, threshold = known(pursuit), part * pursuit.margin
-    learner = NORMA.tuned(**facts, margin=pursuit.margin, threshold=threshold)
-    assert learner.margin == threshold
-    play(learner, pursuit)
-    limit = NORMA.margin_error_bound(**facts, margin=pursuit.margin, threshold=threshold)
-    assert learner.n_updates_ <= limit
-
-
-@pytest.mark.parametrize("aggressive", [False, True])
-def test_mistake_bound_is_attained_on_orthogonal_rows(aggressive):
-    facts = {"radius": 1.0, "norm": 4.0, "margin": 1.0, "trials": 16}
-    learner = NORMA.tuned(**facts, aggressive=aggressive, fit_intercept=False)
-    learner.partial_fit(np.eye(16), np.tile([-1, 1], 8), classes=[-1, 1])
-    assert learner.n_mistakes_ == NORMA.mistake_bound(**facts) == 16
-
-
 @given(pursuit=pursuits())
 def test_tuned_rate_is_what_the_proof_needs(pursuit):
     """With alpha' = rate / (1 - rate * decay): the gap is alpha' (p - 1) X**2 / 2, and
     decay alpha' B = sqrt(D2 / T)."""
-    facts = known(pursuit)
+    facts = known(NORMA, pursuit)
     learner = NORMA.tuned(**facts, margin=pursuit.margin)
     assert learner.rate * learner.decay < 1
     unshrunk = learner.rate / (1 - learner.rate * learner.decay)
@@ -98,33 +61,6 @@ def test_tuned_by_hand():
     assert (learner.margin, learner.p) == (0.5, 5.0)
 
 
-@pytest.mark.parametrize("call", [NORMA.tuned, NORMA.mistake_bound, NORMA.margin_error_bound])
-@pytest.mark.parametrize(
-    "bad",
-    [*WRONG_FACTS, {"trials": 0}, {"trials": 2.5}, {"squared_drift": -1.0}],
-    ids=str,
-)
-def test_wrong_facts_are_named(call, bad):
-    facts = {"radius": 1.0, "norm": 1.0, "margin": 1.0, "trials": 10}
-    if call is NORMA.margin_error_bound:
-        facts["threshold"] = 0.5
-    (name,) = bad
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
-        call(**facts | bad)
-
-
-@pytest.mark.parametrize("margin", [0.0, -0.3])
-def test_nothing_is_tuned_without_a_margin(margin):
-    with pytest.raises(ValueError, match="'margin' parameter"):
-        NORMA.tuned(1.0, 1.0, margin, trials=10)
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 1.0, 2.0])
-def test_threshold_is_below_the_margin(threshold):
-    with pytest.raises(ValueError, match="'threshold' parameter"):
-        NORMA.margin_error_bound(1.0, 1.0, 1.0, trials=10, threshold=threshold)
-
-
 def test_drift_comes_with_its_squares():
     with pytest.raises(ValueError, match="'drift' and 'squared_drift' parameters must both"):
         NORMA.tuned(1.0, 1.0, 1.0, trials=10, drift=1.0)
@@ -151,7 +87,7 @@ def test_drifts_of_all_sequences_are_accepted(pursuit):
 @given(pursuit=pursuits(), part=st.floats(0.01, 0.99))
 def test_tuned_for_a_threshold(pursuit, part):
     """Theorem 3: no other rate makes what the proof bounds smaller; the decay is that of (8)."""
-    facts, threshold = known(pursuit), part * pursuit.margin
+    facts, threshold = known(NORMA, pursuit), part * pursuit.margin
     learner = NORMA.tuned(**facts, margin=pursuit.margin, threshold=threshold)
     assert (learner.margin, learner.p) == (threshold, pursuit.p)
     unshrunk = learner.rate / (1 - learner.rate * learner.decay)
@@ -186,7 +122,7 @@ def test_losses_with_any_parameters(pursuit, part, rate, shrinking, standing):
         pursuit.X, pursuit.y, p=pursuit.p, rate=rate, decay=decay, margin=threshold
     )
     made, errors = losses_on_the_way(trace, pursuit, threshold), int(trace.updated.sum())
-    facts = known(pursuit) | {"rate": rate, "decay": decay, "threshold": threshold}
+    facts = known(NORMA, pursuit) | {"rate": rate, "decay": decay, "threshold": threshold}
     limit = NORMA.loss_bound(**facts, margin=pursuit.margin, margin_errors=errors)
     assert made <= limit * (1 + 1e-9)
     assert made <= NORMA.loss_bound(**facts, margin=pursuit.margin) * (1 + 1e-9)
@@ -196,7 +132,7 @@ def test_losses_with_any_parameters(pursuit, part, rate, shrinking, standing):
 @given(pursuit=pursuits(), part=st.floats(0.01, 0.99))
 def test_losses_of_the_tuned_learner(pursuit, part):
     """(15) itself, K + (B^2 + B (sqrt(T D2) + D1)) / (2 alpha') - E (...), is a little larger."""
-    facts, threshold = known(pursuit), part * pursuit.margin
+    facts, threshold = known(NORMA, pursuit), part * pursuit.margin
     learner = NORMA.tuned(**facts, margin=pursuit.margin, threshold=threshold)
     settings_ = {"rate": learner.rate, "decay": learner.decay}
     trace = reference_pnorm.pnorm_norma(
@@ -222,7 +158,7 @@ def test_loss_bound_is_nearly_attained_by_a_decay_that_is_too_large():
     pursuit = Pursuit(np.ones((trials, 1)), np.ones(trials), np.ones((trials, 1)), 1.0, 2.0)
     trace = reference.norma(pursuit.X, pursuit.y, margin=0.6, **settings_)
     assert trace.updated.all()
-    facts = known(pursuit) | {"margin": 1.0, "threshold": 0.6, **settings_}
+    facts = known(NORMA, pursuit) | {"margin": 1.0, "threshold": 0.6, **settings_}
     limit = NORMA.loss_bound(**facts, margin_errors=trials)
     made = losses_on_the_way(trace, pursuit, 0.6)
     assert limit - 0.05 * NORMA.loss_bound(**facts) <= made <= limit

@@ -5,7 +5,7 @@ import pytest
 import reference
 import reference_pnorm
 from algorithms.agreement import assert_follows, magnitudes, streams
-from algorithms.moving import WRONG_FACTS, Pursuit, losses_on_the_way, play, pursuits
+from algorithms.moving import Pursuit, known, losses_on_the_way, pursuits
 from algorithms.trials import after, trials
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -35,40 +35,6 @@ def test_stays_in_the_ball(seen, rate, radius, margin):
     assert after(rule, seen).ww == pytest.approx(min(free, radius**2), abs=tolerance)
 
 
-def known(pursuit):
-    """What the theorems need to know but for the margin."""
-    return pursuit.known() | {"drift": pursuit.drift()}
-
-
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(pursuit=pursuits(), aggressive=st.booleans())
-def test_mistakes_of_the_tuned_learner(pursuit, aggressive):
-    facts = known(pursuit) | {"margin": pursuit.margin}
-    learner = play(TrackingALMA.tuned(**facts, aggressive=aggressive), pursuit)
-    assert learner.n_mistakes_ <= TrackingALMA.mistake_bound(**facts)
-
-
-@settings(max_examples=150, deadline=None)
-@given(pursuit=pursuits(), part=st.floats(0.01, 0.99))
-def test_margin_errors(pursuit, part):
-    """With a threshold above 0, the updates are the margin errors."""
-    facts, threshold = known(pursuit), part * pursuit.margin
-    learner = TrackingALMA.tuned(**facts, margin=pursuit.margin, threshold=threshold)
-    assert learner.margin == threshold
-    play(learner, pursuit)
-    limit = TrackingALMA.margin_error_bound(**facts, margin=pursuit.margin, threshold=threshold)
-    assert learner.n_updates_ <= limit
-
-
-@pytest.mark.parametrize("aggressive", [False, True])
-def test_mistake_bound_is_attained_on_orthogonal_rows(aggressive):
-    facts = {"radius": 1.0, "norm": 4.0, "margin": 1.0}
-    learner = TrackingALMA.tuned(**facts, aggressive=aggressive, fit_intercept=False)
-    learner.partial_fit(np.eye(16), np.tile([-1, 1], 8), classes=[-1, 1])
-    assert learner.n_mistakes_ == TrackingALMA.mistake_bound(**facts) == 16
-
-
 @pytest.mark.parametrize(("p", "radius"), [(2.0, 2.0), (5.0, 1.0)])
 def test_bounds_by_hand(p, radius):
     # C = (p - 1) X^2 / 4 * (9 + 2 * 3 * 5.5) = 42, then with m = 2: K/m = 1, C/m^2 = 10.5.
@@ -92,35 +58,10 @@ def test_tuned_by_hand():
     assert (learner.rate, learner.radius, learner.margin, learner.p) == (0.125, 3.0, 0.0, 5.0)
 
 
-@pytest.mark.parametrize(
-    "call", [TrackingALMA.tuned, TrackingALMA.mistake_bound, TrackingALMA.margin_error_bound]
-)
-@pytest.mark.parametrize("bad", WRONG_FACTS, ids=str)
-def test_wrong_facts_are_named(call, bad):
-    facts = {"radius": 1.0, "norm": 1.0, "margin": 1.0}
-    if call is TrackingALMA.margin_error_bound:
-        facts["threshold"] = 0.5
-    (name,) = bad
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
-        call(**facts | bad)
-
-
-@pytest.mark.parametrize("margin", [0.0, -0.3])
-def test_nothing_is_tuned_without_a_margin(margin):
-    with pytest.raises(ValueError, match="'margin' parameter"):
-        TrackingALMA.tuned(1.0, 1.0, margin)
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 1.0, 2.0])
-def test_threshold_is_below_the_margin(threshold):
-    with pytest.raises(ValueError, match="'threshold' parameter"):
-        TrackingALMA.margin_error_bound(1.0, 1.0, 1.0, threshold=threshold)
-
-
 @given(pursuit=pursuits(), part=st.floats(0.01, 0.99))
 def test_tuned_for_a_threshold(pursuit, part):
     """Theorem 1: no other rate makes what the proof bounds smaller."""
-    facts, threshold = known(pursuit), part * pursuit.margin
+    facts, threshold = known(TrackingALMA, pursuit), part * pursuit.margin
     learner = TrackingALMA.tuned(**facts, margin=pursuit.margin, threshold=threshold)
     assert (learner.margin, learner.radius, learner.p) == (threshold, facts["norm"], pursuit.p)
     limit = TrackingALMA.margin_error_bound(**facts, margin=pursuit.margin, threshold=threshold)
@@ -155,7 +96,7 @@ def test_a_threshold_decides_whatever_else_is_said(kind):
 def test_losses_with_any_rate(pursuit, part, rate, standing):
     """(6)."""
     pursuit = pursuit.standing() if standing else pursuit
-    facts, threshold = known(pursuit), part * pursuit.margin
+    facts, threshold = known(TrackingALMA, pursuit), part * pursuit.margin
     trace = reference_pnorm.pnorm_tracking_alma(
         pursuit.X, pursuit.y, p=pursuit.p, rate=rate, radius=facts["norm"], margin=threshold
     )
@@ -170,7 +111,7 @@ def test_loss_bound_is_attained_on_orthogonal_rows():
     X, y, rho = np.eye(16), np.tile([-1.0, 1.0], 8), 0.5
     pursuit = Pursuit(X, y, np.tile(y, (16, 1)), 1.0, 2.0)
     trace = reference.tracking_alma(X, y, rate=1.0, radius=4.0, margin=rho)
-    facts = known(pursuit) | {"margin": 1.0, "threshold": rho, "rate": 1.0}
+    facts = known(TrackingALMA, pursuit) | {"margin": 1.0, "threshold": rho, "rate": 1.0}
     limit = TrackingALMA.loss_bound(**facts, margin_errors=16)
     assert losses_on_the_way(trace, pursuit, rho) == pytest.approx(limit) == pytest.approx(8.0)
 
