@@ -111,15 +111,6 @@ def test_report(written, name):
     assert floors.count("│ >= ") + floors.count("│ <= ") == FLOORS[name]
 
 
-def test_facts_of_the_machine_are_kept_and_shown(written, pages):
-    kept, shown = written
-    for report in kept.values():
-        for fact in ("processor", "cores", "numpy", "numba", "scikit-learn"):
-            told = f"{fact} {report['machine'][fact]}"
-            assert all(told in page for page in pages)
-            assert told.replace(" ", ": ", 1) in shown
-
-
 @pytest.mark.parametrize("name", CHOSEN)
 def test_pages_tell_all_that_was_kept(written, pages, benchmarks, name):
     report = written[0][name]
@@ -135,21 +126,6 @@ def test_pages_tell_all_that_was_kept(written, pages, benchmarks, name):
             assert words in answer or words.replace("'", "&#39;") in answer
         for peer in report["skipped"]:
             assert peer in answer
-
-
-def test_no_page_tells_of_floors(pages):
-    for page in pages:
-        assert "floor" not in page.lower()
-        assert "asked" not in page.lower()
-
-
-def test_peers_compare_ours_with_theirs(written):
-    report = written[0]["peers"]
-    there = {row["contender"] for row in report["values"]}
-    for peer in ("maxmargin Perceptron", "scikit-learn Perceptron", "scikit-learn LinearSVC"):
-        assert peer in there
-    for peer in ("river", "Vowpal Wabbit"):
-        assert any(name.startswith(peer) for name in there | set(report["skipped"]))
 
 
 def test_a_report_replaces_its_older_one_and_no_other(written, benchmarks, tmp_path):
@@ -185,52 +161,6 @@ def test_times_as_fast(benchmarks):
         assert harness.Report("events", "", unit, values).times_as_fast(pair) == times
 
 
-def test_the_best_of_those_compared_is_bold(benchmarks):
-    page = benchmarks("page")
-    report = {
-        "unit": "s",
-        "values": [
-            {"case": case, "contender": who, "median": seconds}
-            for case, times in {"few": (0.002, 0.004, 0.001), "many": (0.3, 0.2, 0.1)}.items()
-            for who, seconds in zip(("ours", "theirs", "nobody's"), times, strict=True)
-        ],
-        "comparisons": [
-            {"ours": [case, "ours"], "peer": [case, "theirs"], "words": "theirs", "median": ratio}
-            for case, ratio in (("few", 2.0), ("many", 0.667))
-        ],
-    }
-    (table,) = page._times(report)
-    assert table.head == ["ms", "ours", "theirs", "nobody's"]
-    assert [[page.bold(cell) for cell in row] for row in table.body] == [
-        ["few", "**2.00**", "4.00", "1.00"],
-        ["many", "300", "**200**", "100"],
-    ]
-    assert list(page.sentences(report)) == [
-        "ours: 2.0 (few) and 0.67 (many) times as fast as theirs."
-    ]
-
-
-@pytest.mark.parametrize(
-    ("value", "measure", "told"),
-    [
-        (7.3, "error, %", "7.30"),
-        (-1e-9, "objective above, %", "0.00"),
-        (1727.6, "updates", "1,728"),
-        (40.0, "rows stored", "40"),
-        (10.487, "100 x margin", "10.49"),
-        (0.91784, "AUC", "0.9178"),
-    ],
-)
-def test_numbers_of_quality(benchmarks, value, measure, told):
-    assert benchmarks("page").number(value, measure) == told
-
-
-def test_cases_share_a_table_if_their_contenders_do(benchmarks):
-    page, Key = benchmarks("page"), benchmarks("harness").Key
-    keys = [Key("a", "x"), Key("a", "y"), Key("b", "x"), Key("c", "z"), Key("d", "y")]
-    assert page.grouped(keys) == [(["a", "b", "d"], ["x", "y"]), (["c"], ["z"])]
-
-
 def test_the_page_of_the_site_is_made_from_what_was_kept(benchmarks):
     kept = benchmarks("store").read(ROOT / "docs" / "benchmarks.json")
     assert kept
@@ -256,13 +186,6 @@ def test_rendering_measures_nothing(benchmarks, tmp_path, monkeypatch):
     page = (tmp_path / "maxmargin-bench.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
     assert not re.search(r'(src|href)="(?!#)', page)  # it needs nothing else
-
-
-def test_unknown_name_is_refused(benchmarks, capsys):
-    with pytest.raises(SystemExit) as end:
-        benchmarks("__main__").main(["no-such-benchmark"])
-    assert end.value.code == 2
-    assert "dense-pass" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -329,27 +252,3 @@ def test_documents_quote_no_smaller_run(benchmarks):
     quick, numbers = measured(readme, 23.4, share=0.1), quoted(readme)
     assert readme.sentences(numbers, quick) == readme.sentences(numbers, {}) == []
     assert readme.missing(quick) == [*dict.fromkeys(number.benchmark for number in numbers)]
-
-
-def test_documents_quote_comparisons_that_are_made(written, benchmarks):
-    kept, readme = written[0], benchmarks("readme")
-    for number in quoted(readme):
-        if (
-            number.benchmark in kept
-            and number.peer.contender not in kept[number.benchmark]["skipped"]
-        ):
-            pairs = [[one["ours"], one["peer"]] for one in kept[number.benchmark]["comparisons"]]
-            assert [list(number.ours), list(number.peer)] in pairs
-
-
-def test_the_list_says_how_long_each_takes(written, benchmarks, tmp_path, capsys):
-    kept, _ = written
-    file = tmp_path / "report.json"
-    file.write_text(json.dumps({"events": kept["events"] | {"seconds": 81.2, "share": 1.0}}))
-    benchmarks("__main__").main(["--list", "--keep", str(file)])
-    lines = capsys.readouterr().out.splitlines()
-    (events,) = (line for line in lines if "│ events " in line)
-    assert "81 s" in events
-    assert "100 %" in events
-    assert sum("never kept" in line for line in lines) == len(benchmarks("themes").BENCHMARKS) - 1
-    assert kept["events"]["seconds"] >= 0.0

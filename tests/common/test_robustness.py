@@ -14,7 +14,6 @@ from sklearn.svm import SVC
 
 from maxmargin import (
     AMIRA,
-    NORMA,
     PUMMA,
     BisectionPerceptron,
     Forgetron,
@@ -89,47 +88,6 @@ def test_matrices_that_are_no_kernels_prove_nothing():
     K[0] += 1.0
     with pytest.raises(ValueError, match="symmetric"):
         AMIRA(kernel="precomputed").fit(K, y)
-
-
-# -------------------------------------------------------------------------------- interruptions
-class Interrupting:
-    """A kernel that raises KeyboardInterrupt once, at a given call."""
-
-    def __init__(self, at):
-        self.at, self.calls = at, 0
-
-    def __call__(self, some, others):
-        self.calls += 1
-        if self.calls == self.at:
-            raise KeyboardInterrupt
-        return rbf_kernel(some, others)
-
-
-@pytest.mark.parametrize("at", [2, 5, 9])
-@pytest.mark.parametrize(
-    "learner",
-    [
-        PUMMA(soft_margin=0.1),
-        AMIRA(),
-        NORMA(),
-        BisectionPerceptron(soft_margin=0.1, max_checks=2000),
-    ],
-    ids=lambda each: type(each).__name__,
-)
-def test_an_interrupted_fit_leaves_the_model(learner, at):
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(200, 3))
-    labels = np.where(rows[:, 0] * rows[:, 1] + 0.3 * rows[:, 2] > 0.0, 1, -1)
-    before = learner.set_params(kernel=rbf_kernel, cache_size=0.05, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        before.set_params(max_iter=3).fit(rows, labels)
-    outputs, certificate = before.decision_function(rows), before.certificate_
-    before.set_params(kernel=Interrupting(at), max_iter=50)
-    with pytest.raises(KeyboardInterrupt):
-        before.fit(rows, -labels)
-    np.testing.assert_array_equal(before.decision_function(rows), outputs)
-    assert repr(before.certificate_) == repr(certificate)
 
 
 # --------------------------------------------------------------------------------- giving up

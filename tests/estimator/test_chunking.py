@@ -1,12 +1,9 @@
 """Any way of cutting a stream into calls gives the same model, to the bit."""
 
-import pickle
-
 import numpy as np
 import pytest
 from extent import EVERYTHING, everything_or
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 from problems import (
     chunk_sizes,
     kinds_of_learners,
@@ -88,22 +85,6 @@ def test_one_pass_is_any_chunking(learner, form, classes, dtype):
     check()
 
 
-@every_learner
-@every_form
-@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.differing_executors])
-@given(sizes=chunk_sizes(ROWS), protocol=st.integers(2, pickle.HIGHEST_PROTOCOL))
-def test_pickling_in_the_middle_changes_nothing(learner, form, sizes, protocol):
-    X, y = stream(3, form, np.float64)
-    expected = feed(learner, X, y, [ROWS])
-
-    def pickled(clf):
-        return pickle.loads(pickle.dumps(clf, protocol))
-
-    clf = feed(learner, X, y, sizes, between=pickled)
-    assert_same(clf, expected)
-    assert_same(clf.partial_fit(X, y), expected.partial_fit(X, y))
-
-
 @pytest.mark.parametrize(
     "learner", everything_or([ROMMA(delta=0.1)], kinds_of_learners()), ids=label
 )
@@ -124,15 +105,6 @@ def test_chunks_of_other_index_types(learner):
             widened(chunk) if number % 2 else chunk, y[start : start + 5], classes=[0, 1, 2]
         )
     assert_same(clf, expected)
-
-
-@pytest.mark.parametrize(
-    "learner", everything_or([ROMMA(delta=0.1)], kinds_of_learners()), ids=label
-)
-def test_memory_layout_does_not_matter(learner):
-    X, y = stream(2, "dense", np.float64)
-    expected = feed(learner, X, y, [ROWS])
-    assert_same(feed(learner, np.asfortranarray(X), y, [13, 14, 13]), expected)
 
 
 @every_learner
