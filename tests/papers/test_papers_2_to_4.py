@@ -18,6 +18,13 @@ from maxmargin_papers.reproduction import find
 from maxmargin_papers.reproduction.experiment import Claim, NoVerdict, Results
 from maxmargin_papers.reproduction.figures import as_svgs
 from maxmargin_papers.reproduction.runner import run_all
+from maxmargin_papers.reproduction.verdicts import (
+    FAILED,
+    NOT_COMPARED,
+    REPRODUCED,
+    UNDECIDED,
+    judge,
+)
 
 NAMES = (
     "noca-table1",
