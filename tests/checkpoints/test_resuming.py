@@ -450,19 +450,19 @@ def test_an_unreadable_checkpoint(data, tmp_path):
 def test_other_ways_to_read_are_refused(tmp_path):
     pytest.importorskip("pyarrow")
     table = tmp_path / "two.csv"
-    lines = [f"{i % 5},{i % 3},{'yn'[i % 2]},{'ny'[i % 2]}" for i in range(20)]
+    lines = [f"{i % 5},{i % 3},{i % 2},{1 - i % 2}" for i in range(20)]
     table.write_text("a,b,one,other\n" + "\n".join(lines) + "\n")
     first, checkpoint = streams.open(table, label="one"), tmp_path / "c"
     AMIRA().fit_stream(first, checkpoint=checkpoint)
     for other in (
         streams.open(table, label="other"),
         streams.open(table, label="one", columns=["a"]),
-        streams.open(table, label="one", vocabulary={"other": ["n"]}),
+        streams.open(table, label="one", kinds={"a": "boolean"}),
     ):
         with pytest.raises(streams.StreamError, match="read differently before"):
             AMIRA().fit_stream(other, checkpoint=checkpoint, passes=2)
     with pytest.raises(ValueError, match="made for the classes"):
-        AMIRA().fit_stream(first, classes=["n", "y", "z"], checkpoint=checkpoint, passes=2)
+        AMIRA().fit_stream(first, classes=[0, 1, 2], checkpoint=checkpoint, passes=2)
 
 
 @pytest.mark.parametrize("options", [{"zero_based": True}, {"n_features": 50}])

@@ -123,7 +123,10 @@ def model(rows, folder):
 def table_model(folder):
     """A model of table.csv."""
     pytest.importorskip("pyarrow")
-    return _saved(folder / "table.csv", folder / "table.mm", label="answer")
+    from maxmargin.streams import Recipe
+
+    recipe = Recipe(scale=False, missing="error")
+    return _saved(folder / "table.csv", folder / "table.mm", label="answer", recipe=recipe)
 
 
 def _saved(data, path, **options):

@@ -19,7 +19,6 @@ from maxmargin import (
     PUMMA,
     MaxMargin,
     Perceptron,
-    streams,
 )
 from maxmargin.datasets import make_separable
 from maxmargin.evaluate import (
@@ -258,8 +257,8 @@ def test_hashed_features_have_the_names_of_their_columns():
     table = [{"size": 1.0, "city": "Ulm"}, {"size": 2.0, "city": "Bern"}]
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(table).assign(label=["no", "yes"])
-    clf = Perceptron().fit_stream(streams.open(frame))
-    expected = ["size", "city is missing", "city is another", "city=Bern", "city=Ulm"]
+    clf = Perceptron().fit_stream(frame, recipe=Recipe({"city": "category"}))
+    expected = ["size", "city is missing", "city is another", "city=Ulm", "city=Bern"]
     assert clf.feature_names_in_.tolist() == expected
 
 

@@ -821,7 +821,8 @@ def test_arff_is_named(tmp_path):
 def test_lines_of_json_are_a_table(tmp_path, name):
     path, data = tmp_path / name, b'{"a": 1, "c": "x", "label": 0}\n{"a": 2.5, "label": 1}\n'
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    (block,) = streams.open(path).blocks()
+    recipe = Recipe({"c": "category"}, scale=False)
+    (block,) = streams.open(path, recipe=recipe).blocks()
     assert block.X.toarray().tolist() == [[1, 0, 0, 1], [2.5, 1, 0, 0]]
     assert block.y.tolist() == [0, 1]
 

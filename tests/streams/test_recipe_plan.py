@@ -2,25 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.preprocessing import OneHotEncoder
 
-from maxmargin.streams import Recipe
+from maxmargin import streams
+from maxmargin.streams import Recipe, StreamError
 from maxmargin.streams.arrow import labels_of
-from maxmargin.streams.recipe_plan import identity_plan
 
 pa = pytest.importorskip("pyarrow")
-
-
-def encoded(table, kinds, vocabulary=None):
-    """The rows of a table without a recipe, and which of them cannot be used."""
-    plan, known = identity_plan(kinds, vocabulary or {})
-    parts, bad, lacking = plan.encode(table)
-    assert lacking is None
-    X, _ = plan.prepare(parts, known, learn=False)
-    assert X.shape[1] == plan.width(known) == len(plan.feature_names(known))
-    return X, bad
 
 
 def test_numbers_are_columns_of_an_array():
@@ -33,8 +22,7 @@ def test_numbers_are_columns_of_an_array():
         "money": pa.array(["1.25", "2.50", "3.75"]).cast(pa.decimal128(9, 2)),
     }
     table = pa.table(columns)
-    X, bad = encoded(table, dict.fromkeys(columns, "number"))
-    assert bad is None
+    X = Recipe(dict.fromkeys(columns, "number"), scale=False).fit_transform(table)
     assert X.dtype == np.float64
     expected = [[float(row[name]) for name in columns] for row in table.to_pylist()]
     np.testing.assert_array_equal(X, expected)
@@ -45,25 +33,25 @@ def test_one_hot_equals_scikit_learn():
     city, colour = rng.choice(["Rom", "Paris", "Ulm"], 50), rng.choice(["red", "blue"], 50)
     number = rng.integers(-1, 2, 50).astype(float)
     table = pa.table({"city": city, "number": number, "colour": colour})
-    vocabulary = {"city": sorted(set(city)), "colour": sorted(set(colour))}
-    kinds = {"city": "text", "number": "number", "colour": "text"}
-    X, _ = encoded(table, kinds, vocabulary)
-    left, right = (
-        OneHotEncoder().fit_transform(column[:, np.newaxis]) for column in (city, colour)
-    )
-    empty = np.zeros((50, 4))  # for missing and for other values
-    expected = sparse.hstack([number[:, np.newaxis], empty, left, right]).toarray()
-    np.testing.assert_array_equal(X.toarray(), expected)
+    kinds = {"city": "category", "number": "number", "colour": "category"}
+    recipe = Recipe(kinds, scale=False).fit(table)
+    X, names = recipe.transform(table), recipe.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(X[:, 0].toarray().ravel(), number)
+    assert X[:, 1:5].nnz == 0  # for missing and for other values
+    encoder = OneHotEncoder().fit(np.column_stack([city, colour]))
+    hot = encoder.transform(np.column_stack([city, colour]))
+    for place, name in enumerate(encoder.get_feature_names_out(["city", "colour"])):
+        mine = X[:, names.index(name.replace("_", "="))]
+        np.testing.assert_array_equal(mine.toarray(), hot[:, place].toarray())
     assert X.has_canonical_format
     assert np.all(X.data != 0)
 
 
 def test_missing_and_other_values_have_columns():
-    table = pa.table({"city": ["Ulm", "unknown", None, "", "Rom"]})
-    X, bad = encoded(table, {"city": "text"}, {"city": ["Rom", "Ulm"]})
+    recipe = Recipe({"city": "category"}).fit(pa.table({"city": ["Rom", "Ulm"]}))
+    X = recipe.transform(pa.table({"city": ["Ulm", "unknown", None, "", "Rom"]}))
     expected = [[0, 0, 0, 1], [0, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
     np.testing.assert_array_equal(X.toarray(), expected)
-    assert bad is None
 
 
 @pytest.mark.parametrize("bits", [1, 5, 18])
@@ -88,31 +76,29 @@ def test_categories_of_numbers_and_dictionaries_are_text():
     codes = pa.array(["b", None, "a", "b"]).dictionary_encode()
     years = pa.array([2001, 2002, 2001, None])
     table = pa.table({"code": pa.chunked_array([codes, codes[:0]]), "year": years})
-    vocabulary = {"code": ["a", "b"], "year": ["2001", "2002"]}
-    X, _ = encoded(table, {"code": "text", "year": "text"}, vocabulary)
+    X = Recipe({"code": "category", "year": "category"}).fit_transform(table)
     expected = [
-        [0, 0, 0, 0, 0, 1, 1, 0],
-        [1, 0, 0, 0, 0, 0, 0, 1],
-        [0, 0, 0, 0, 1, 0, 1, 0],
-        [0, 0, 1, 0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 1, 1, 0, 0],
+        [1, 0, 0, 0, 0, 0, 1, 0],
+        [0, 0, 0, 0, 0, 1, 0, 1],
+        [0, 0, 1, 0, 1, 0, 0, 0],
     ]
     np.testing.assert_array_equal(X.toarray(), expected)
 
 
-@pytest.mark.parametrize("with_text", [False, True])
-def test_bad_rows_are_found(with_text):
+def test_bad_rows_are_found():
     columns = {"u": [1.0, None, 3.0, 4.0, 1e100], "v": [1.0, 2.0, np.inf, np.nan, 1e101]}
-    kinds = {"u": "number", "v": "number"}
-    if with_text:
-        columns, kinds = {**columns, "t": list("abcde")}, {**kinds, "t": "text"}
-    table = pa.table(columns)
-    plan, _ = identity_plan(kinds, {"t": ["a", "b"]})
-    _, bad, _ = plan.encode(table)
-    assert bad.tolist() == [False, True, True, True, True]
-    troubles = [plan.trouble(table, row) for row in (1, 2, 3, 4)]
-    missing, infinite = ("the number is missing",), ("the number is infinite",)
-    large = ("the number is too large",)
-    assert troubles == [("u", missing), ("v", infinite), ("v", missing), ("v", large)]
+    table = pa.table({**columns, "y": [0, 1, 0, 1, 0]})
+    for row, why in (
+        (1, "'u': the number is missing"),
+        (2, "'v': the number is infinite"),
+        (3, "'v': the number is missing"),
+        (4, "'v': the number is too large"),
+    ):
+        for recipe in (None, Recipe(missing="error")):
+            source = streams.open(table.slice(row, 1), recipe=recipe)
+            with pytest.raises(StreamError, match=f"row 1, column {why}"):
+                list(source.blocks())
 
 
 @pytest.mark.parametrize(

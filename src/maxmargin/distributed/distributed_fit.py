@@ -115,8 +115,6 @@ def _surveyed(
     placed, schema = executor.place(shards), None
     if isinstance(shards[0], File):
         schema = executor.ask(Schemas(), placed[:1])
-        if schema.get("vocabulary") and "vocabulary" not in shards[0].options:
-            schema = executor.ask(Schemas(), placed)
         placed = executor.derive(File.read_by, placed, schema)
     overview = overview_of(learner, executor.ask(SurveyQuestion(learner, len(shards)), placed))
     return overview, executor.derive(encoded, placed, overview.columns), schema

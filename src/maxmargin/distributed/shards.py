@@ -175,10 +175,5 @@ class Schemas(NamedTuple):
         return {"format": "svmlight", "zero_based": bool(base), "least_width": int(width)}
 
     def merged(self, answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """The schema of the first file, with the values of text of all files."""
-        first, *others = answers
-        words = first.get("vocabulary", {})
-        for other in others:
-            more = other.get("vocabulary", {})
-            words = {name: sorted({*words[name], *more.get(name, ())}) for name in words}
-        return {**first, "vocabulary": words} if words else first
+        """The schema of the first file."""
+        return next(iter(answers))

@@ -80,10 +80,10 @@ def open(
         - svmlight: ``zero_based`` (True, False or "auto"), ``n_features``;
         - arrays: ``weight`` (of each row);
         - tables: ``label`` and ``weight`` (name or position of the columns with the labels and the
-          sample weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "category"
-          by name), ``vocabulary`` (the values of categories, without a recipe), ``needs_label``,
-          ``na_values`` (further spellings of missing values); CSV also
-          ``header``, ``delimiter``, ``encoding`` and ``decimal``;
+          sample weights), ``columns`` (the features; without a recipe, numbers and truth values),
+          ``kinds`` ("number", "boolean" or, of labels, "category" by name), ``needs_label``,
+          ``na_values`` (further spellings of missing values); CSV also ``header``, ``delimiter``,
+          ``encoding`` and ``decimal``;
         - text: ``on_error`` ("raise", or "skip" to skip and count unreadable rows).
 
     Examples

@@ -30,8 +30,9 @@ from maxmargin.streams.arrow import (
     numbers_of,
 )
 from maxmargin.streams.feature_rows import NOWHERE
+from maxmargin.streams.option_errors import Message
 from maxmargin.streams.source import StreamError
-from maxmargin.streams.spellings import FALSE, MISSING, TRUE
+from maxmargin.streams.spellings import FALSE, MISSING, TRUE, remedies
 
 # Sums of squares of larger numbers may overflow.
 LARGEST_NUMBER = 1e100
@@ -43,6 +44,7 @@ YES, NO = (*TRUE, "1"), (*FALSE, "0")
 # Words as scikit-learn's vectorizers find them, and ends of rows.
 WORD_OR_END = re.compile(r"\w\w+|\n")
 SECONDS_A_DAY = 86_400
+ROWS_COPIED = 1024  # together: they stay in the cache
 PARTS_OF_SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # Invalid dates such as 30 February are parsed as one of the first days of the next month.
 DAYS_TOO_LATE = 3
@@ -268,6 +270,36 @@ def values_of(each: Column, table: Any, na: Sequence[str] = MISSING) -> Values:
     """The encoded values of a column of a table."""
     with naming(each.name, column := table[each.name]):
         return each.read(decoded(column), na)
+
+
+def trouble(
+    columns: Sequence[Column], table: Any, row: int, na: Sequence[str], allows_missing: bool
+) -> tuple[str, Message]:
+    """The first column whose value in ``row`` is invalid, and why."""
+    for each in columns:
+        one = table.select([each.name]).slice(row, 1)
+        values, value = values_of(each, one, na).checked(), one[each.name][0].as_py()
+        if values.bad is not None and values.bad[0]:
+            number = values.numbers
+            if number is not None and abs(number[0]) > LARGEST_NUMBER:
+                size = "infinite" if np.isinf(number[0]) else "too large"
+                return each.name, (f"the number is {size}",)
+            found = f"expected a {each.kind}, found {str(value)[:40]!r}"
+            cure = remedies(each.name, value.strip()) if isinstance(value, str) else ()
+            return each.name, (found, *cure)
+        is_missing = values.missing is not None and values.missing[0]
+        if not allows_missing and each.has_number and is_missing:
+            return each.name, (f"the {each.kind} is missing",)
+    raise AssertionError("the row has no trouble")
+
+
+def copy_columns(columns: Sequence[np.ndarray | None], out: np.ndarray) -> None:
+    """Write columns into the first ones of a matrix, some rows at a time."""
+    for begin in range(0, out.shape[0], ROWS_COPIED):
+        rows = slice(begin, begin + ROWS_COPIED)
+        for place, column in enumerate(columns):
+            assert column is not None
+            out[rows, place] = column[rows]
 
 
 def decoded(column: Any) -> Any:

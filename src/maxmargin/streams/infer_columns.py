@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,6 @@ from maxmargin.streams.source import StreamError
 from maxmargin.streams.spellings import (
     FALSE,
     LEADING_ZERO,
-    MISSING,
     NUMBER,
     TRUE,
     are_enough,
@@ -68,16 +66,16 @@ class Found(NamedTuple):
 
 
 class RecipeOptions(NamedTuple):
-    """The parameters of a `Recipe`; by default those of a table without one."""
+    """The parameters of a `Recipe`."""
 
-    kinds: Mapping[str, str] = MappingProxyType({})
-    scale: bool = False
-    missing: str = "error"
-    hashes: bool = False
-    max_categories: int = 0
-    hash_bits: int = 1
-    interactions: Sequence[tuple[str, str]] = ()
-    na: Sequence[str] = MISSING  # all spellings of missing values
+    kinds: Mapping[str, str]
+    scale: bool
+    missing: str
+    hashes: bool
+    max_categories: int
+    hash_bits: int
+    interactions: Sequence[tuple[str, str]]
+    na: Sequence[str]  # all spellings of missing values
 
 
 def found(name: str, column: Any, labels: np.ndarray | None, options: RecipeOptions) -> Found:

@@ -19,13 +19,13 @@ from scipy import sparse
 
 from maxmargin.streams.column_kinds import (
     LARGEST_NUMBER,
-    Boolean,
     Category,
     Column,
-    Number,
     Text,
     Values,
+    copy_columns,
     hasher,
+    trouble,
     values_of,
 )
 from maxmargin.streams.feature_rows import (
@@ -38,14 +38,13 @@ from maxmargin.streams.feature_rows import (
 from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found, RecipeOptions
 from maxmargin.streams.option_errors import Message, no_column
 from maxmargin.streams.source import StreamError
-from maxmargin.streams.spellings import MISSING, remedies
 
 # The fixed features of a category: missing values, and those without a column.
 MISSING_PLACE, OTHER_PLACE, FIXED_PLACES = 0, 1, 2
 HASHED = -1  # the owner of columns of hashed values, in place of the number of a category
 LARGEST_WIDTH = 2**31 - 2
-# Numbers of rows that are standardized and copied together: they stay in the cache.
-ROWS_AT_ONCE, ROWS_COPIED = 32, 1024
+# Number of rows that are standardized together: they stay in the cache.
+ROWS_AT_ONCE = 32
 UNUSABLE = "a number is missing or too large"
 
 
@@ -267,7 +266,7 @@ class Plan:
         read = {each.name: values_of(each, table, self._na) for each in self.columns}
         rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
         dense[:, len(self._numbers) :] = 0.0
-        _copy_columns([read[each.name].numbers for each in self._numbers], dense)
+        copy_columns([read[each.name].numbers for each in self._numbers], dense)
         missing = bad = lacking = None
         is_plain = are_moderate(dense.reshape(-1), LARGEST_NUMBER)
         for k, each in enumerate(self.columns):
@@ -349,21 +348,7 @@ class Plan:
 
     def trouble(self, table: Any, row: int) -> tuple[str, Message]:
         """The first column whose value in ``row`` is invalid, and why."""
-        for each in self.columns:
-            one = table.select([each.name]).slice(row, 1)
-            values, value = values_of(each, one, self._na).checked(), one[each.name][0].as_py()
-            if values.bad is not None and values.bad[0]:
-                number = values.numbers
-                if number is not None and abs(number[0]) > LARGEST_NUMBER:
-                    size = "infinite" if np.isinf(number[0]) else "too large"
-                    return each.name, (f"the number is {size}",)
-                found = f"expected a {each.kind}, found {str(value)[:40]!r}"
-                cure = remedies(each.name, value.strip()) if isinstance(value, str) else ()
-                return each.name, (found, *cure)
-            is_missing = values.missing is not None and values.missing[0]
-            if self.missing != "mean" and each.has_number and is_missing:
-                return each.name, (f"the {each.kind} is missing",)
-        raise AssertionError("the row has no trouble")
+        return trouble(self.columns, table, row, self._na, self.missing == "mean")
 
     # --------------------------------------------------------- features by statistics of all rows
     def prepare(
@@ -550,32 +535,6 @@ class Plan:
         return one.note
 
 
-def identity_plan(
-    kinds: Mapping[str, str],
-    vocabulary: Mapping[str, Sequence[str]],
-    na_values: Sequence[str] = (),
-) -> tuple[Plan, Running]:
-    """The plan of a table without a recipe, and the values of categories, which are fixed.
-
-    ``kinds`` are "number", "boolean" or "text", and ``vocabulary`` has the values of columns of
-    text. Numbers and booleans are not changed, and missing ones are errors.
-    """
-    words = {name: list(dict.fromkeys(vocabulary.get(name, ()))) for name in kinds}
-    columns: dict[str, Column] = {}
-    for name, kind in kinds.items():
-        if kind == "text":
-            columns[name] = Category(name, len(words[name]))
-        else:
-            columns[name] = Boolean(name) if kind == "boolean" else Number(name)
-    found = [Found(name, column, False) for name, column in columns.items()]
-    plan = Plan(found, RecipeOptions(na=(*MISSING, *na_values)))
-    places = iter(range(sum(map(len, words.values()))))
-    known = [
-        dict(zip(words[name], places, strict=False)) for name in words if kinds[name] == "text"
-    ]
-    return plan, plan.begin(known)
-
-
 def _new_buckets(
     parts: Parts, running: Running, ignored: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -607,15 +566,6 @@ def _with_own_columns(
     own = sparse.csr_matrix((words.data[known], columns[known], starts), shape=shape)
     own.sort_indices()
     return own.data, own.indices.astype(np.int64), own.indptr.astype(np.int64)
-
-
-def _copy_columns(columns: Sequence[np.ndarray | None], out: np.ndarray) -> None:
-    """Write columns into the first ones of a matrix, some rows at a time."""
-    for begin in range(0, out.shape[0], ROWS_COPIED):
-        rows = slice(begin, begin + ROWS_COPIED)
-        for place, column in enumerate(columns):
-            assert column is not None
-            out[rows, place] = column[rows]
 
 
 class EntriesPlan:

@@ -1,4 +1,4 @@
-"""Rows of numbers from tables: CSV, Parquet, Arrow and JSON files, frames, dicts."""
+"""Rows of tables: CSV, Parquet, Arrow and JSON files, frames, dicts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,21 @@ from maxmargin.streams.arrow import (
     numbers_of,
 )
 from maxmargin.streams.background import ahead
-from maxmargin.streams.column_kinds import Category, is_text, values_of
+from maxmargin.streams.column_kinds import (
+    LARGEST_NUMBER,
+    Boolean,
+    Column,
+    Number,
+    copy_columns,
+    is_text,
+    trouble,
+    values_of,
+)
 from maxmargin.streams.csv_tables import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
+from maxmargin.streams.feature_rows import are_moderate
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.option_errors import Message, Option, check_na_values, listed, no_column
-from maxmargin.streams.recipe_plan import Plan, Running, identity_plan
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     Block,
@@ -43,8 +52,6 @@ from maxmargin.streams.spellings import MISSING
 from maxmargin.streams.table_readers import BatchReader, DatasetReader, FrameReader
 
 LABELS = ("label", "target", "class", "y")
-# Vocabularies are kept in memory; larger ones should be hashed.
-LARGEST_VOCABULARY = 10**6
 NUMBER_SIZE = 8  # bytes
 
 
@@ -57,7 +64,7 @@ class Trouble(NamedTuple):
 
 
 class TableSource(Source):
-    """Rows of a table: arrays, or CSR matrices if there are columns of text.
+    """Rows of a table: arrays of its numbers, or what a recipe makes of all columns.
 
     ``format`` is "csv", "parquet", "arrow", "json", "frame", "batches" or "dicts"; for the other
     options see `streams.open`. Blocks have at most ``block_size`` bytes, eight for each value. With
@@ -78,7 +85,6 @@ class TableSource(Source):
         needs_label: bool = True,
         columns: Sequence[str] | None = None,
         kinds: Mapping[str, str] | None = None,
-        vocabulary: Mapping[str, Sequence[str]] | None = None,
         header: bool | None = None,
         delimiter: str | None = None,
         encoding: str = "utf-8",
@@ -120,17 +126,17 @@ class TableSource(Source):
             self._reader = DatasetReader(file, format)
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
-        self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
         if format == "dicts":  # labels and weights are beside the dicts
             label, needs_label, kinds = LABEL, False, None
         elif LABEL in (label, *(kinds or ())):
             label, kinds = None if label == LABEL else label, None
         self._choose_columns(label, weight, needs_label, columns, kinds or {}, recipe is None)
         self._survey: Survey | None = None
-        self._glance: Survey | None = None
         self.plan: Any = None
-        if recipe is not None:
-            self._follow(recipe)
+        if hasattr(recipe, "plan_"):
+            self._read_for(recipe.plan_)
+        elif recipe is not None:
+            self._read_by_a_glance(recipe)
 
     def _choose_columns(
         self,
@@ -139,7 +145,7 @@ class TableSource(Source):
         needs_label: bool,
         columns: Sequence[str] | None,
         kinds: Mapping[str, str],
-        checks: bool,
+        are_numbers: bool,
     ) -> None:
         found = self._reader.kinds()
         self._weight = None
@@ -158,8 +164,10 @@ class TableSource(Source):
         self._kinds = dict.fromkeys(features, "text")
         for name in features:
             self._check_column(name, found)
-            if checks:
+            if are_numbers:
                 self._kinds[name] = self._kind(name, found, kinds)
+                if self._kinds[name] == "text":
+                    raise self._not_numeric(name)
         self._label_kinds: dict[str, str] = {}
         if self._label is not None:
             self._label_kinds[self._label] = self._kind(self._label, found, kinds)
@@ -169,7 +177,7 @@ class TableSource(Source):
             self._weight_kinds[self._weight] = WEIGHT
         if not self._kinds:
             raise StreamError(f"{self.name}: there is no column beside the label.")
-        for name in (*kinds, *self._vocabulary):
+        for name in kinds:
             if name != label:
                 self._check_column(name, found)
 
@@ -201,11 +209,7 @@ class TableSource(Source):
         there, wanted = found[name], given.get(name, found[name])
         wanted = "text" if wanted == "category" else wanted
         if there is None or wanted is None:
-            raise StreamError(
-                f"{self.name}: column {name!r} is neither numeric nor text; select columns with ",
-                Option("columns", ""),
-                ".",
-            )
+            raise self._not_numeric(name)
         _check_choice(f"the kind of column {name!r}", wanted, KINDS)
         if self._format != "csv" and there == "text" and wanted != "text":
             raise StreamError(f"{self.name}: column {name!r} is text, expected a {wanted}.")
@@ -215,12 +219,10 @@ class TableSource(Source):
         if name not in found:
             raise StreamError(f"{self.name}: {no_column(name, list(found))}")
 
-    def _follow(self, recipe: Any) -> None:
-        """Read columns for a recipe, which inspects the first rows unless it is fitted."""
-        if hasattr(recipe, "plan_"):
-            self._read_for(recipe.plan_)
-        else:
-            self._read_by_a_glance(recipe)
+    def _not_numeric(self, name: str) -> StreamError:
+        others = Option("columns", "")
+        what = f"{self.name}: column {name!r} has no numbers: prepare the columns with "
+        return StreamError(what, "recipe=Recipe(), or choose others with ", others, ".")
 
     def _read_for(self, plan: Any) -> None:
         self.plan, are_dicts = plan, self._format == "dicts"
@@ -230,68 +232,49 @@ class TableSource(Source):
         }
 
     def _read_by_a_glance(self, recipe: Any) -> None:
-        first = self._first_rows(GLANCE)
-        labels = None
-        if self._label is not None:
-            labels, missing = self._labels_and_missing(first)
-            distinct = sorted_labels(np.unique(labels[~missing]))
-            self._glance = Survey(distinct, 0, None)
+        first = self._first_rows(self._kinds | self._label_kinds)
+        labels = None if self._label is None else self._labels_and_missing(first)[0]
         if self._decimal == ",":
             first = with_points(first)
         with self._named():
             self._read_for(recipe.plan_for(first.select(list(self._kinds)), labels))
 
-    def _first_rows(self, count: int) -> Any:
-        """The first rows as a table."""
-        wanted = self._kinds | self._label_kinds
+    def _first_rows(self, kinds: Mapping[str, str]) -> Any:
+        """The first rows of some columns as a table."""
         tables, rows = list[Any](), 0
-        with closing(self._reader.first(wanted, count)) as pieces:
+        with closing(self._reader.first(kinds, GLANCE)) as pieces:
             for piece in pieces:
                 tables.append(piece.table)
                 rows += piece.table.num_rows
-                if rows >= count:
+                if rows >= GLANCE:
                     break
         if not rows:
             raise StreamError(f"{self.name}: there are no rows.")
         with as_stream_errors(self.name):  # a frame may have other types in other rows
-            return arrow().concat_tables(tables, promote_options="permissive").slice(0, count)
+            return arrow().concat_tables(tables, promote_options="permissive").slice(0, GLANCE)
 
     def glance(self) -> Survey:
-        if self._glance is None or self._survey is not None:
+        if self._survey is not None or self._label is None:
             return self.survey()
-        return self._glance._replace(width=self._width())
+        labels, missing = self._labels_and_missing(self._first_rows(self._label_kinds))
+        return Survey(sorted_labels(np.unique(labels[~missing])), self._width(), None)
 
     def survey(self) -> Survey:
         if self._survey is None:
-            unknown = self._unknown_texts()
-            wanted = dict.fromkeys(unknown, "text") | self._label_kinds
-            labels: set[Any] = set()
-            values: dict[str, set[str]] = {name: set() for name in unknown}
-            rows = 0
             # Dicts are read by the thread of their user, who may have no end of them.
             whole = self.repeatable and self._reader.is_threaded
-            read = self._reader.pieces if whole else self._reader.first
-            with closing(self._pieces(read, wanted)) as pieces:
-                for piece in pieces if wanted else ():
-                    if self._label is not None:
+            classes, rows = None, self._reader.rows
+            if self._label is not None:
+                read = self._reader.pieces if whole else self._reader.first
+                labels, rows = set[Any](), 0
+                with closing(self._pieces(read, self._label_kinds)) as pieces:
+                    for piece in pieces:
                         labels.update(np.unique(self._labels_in(piece.table, rows)).tolist())
-                    for name in unknown:
-                        self._gather(name, values[name], piece.table)
-                    rows += piece.table.num_rows
-            self._vocabulary.update((name, sorted(values[name])) for name in unknown)
-            classes = None if self._label is None else sorted_labels(np.array(sorted(labels)))
+                        rows += piece.table.num_rows
+                classes = sorted_labels(np.array(sorted(labels)))
             is_exact = self.repeatable and not self._skips
-            known = (rows if wanted else self._reader.rows) if is_exact else None
-            self._survey = Survey(classes, self._width(), known)
+            self._survey = Survey(classes, self._width(), rows if is_exact else None)
         return self._survey
-
-    def _texts(self) -> list[str]:
-        return [name for name, kind in self._kinds.items() if kind == "text"]
-
-    def _unknown_texts(self) -> list[str]:
-        """Without a recipe, the columns of text without a vocabulary."""
-        texts = self._texts() if self.plan is None else []
-        return [name for name in texts if name not in self._vocabulary]
 
     def _pieces(self, read: Any, wanted: Mapping[str, str]) -> Generator[Piece, None, None]:
         """All rows in pieces of limited size."""
@@ -326,41 +309,20 @@ class TableSource(Source):
         where = f"{self.name}, row {before + row + 1}"
         return StreamError(f"{where}, column {column!r}: ", *why, ".")
 
-    def _gather(self, name: str, values: set[str], table: Any) -> None:
-        with self._named():
-            values.update(values_of(Category(name, 0), table, (*MISSING, *self._na)).texts)
-        if len(values) > LARGEST_VOCABULARY:
-            raise StreamError(
-                f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; use a "
-                "recipe that hashes categories, or leave the column out by ",
-                Option("columns", ""),
-                ".",
-            )
-
-    def _reading(self) -> tuple[Plan, Running | None]:
-        """The plan, and without a recipe the fixed statistics to prepare rows with."""
-        if self.plan is not None:
-            return self.plan, None
-        return identity_plan(self._kinds, self._vocabulary, self._na)
-
     def _width(self) -> int:
-        plan, known = self._reading()
-        return plan.width(plan.begin() if known is None else known)
+        return len(self._kinds) if self.plan is None else self.plan.width(self.plan.begin())
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        if self._unknown_texts():
-            self.survey()
         self.skipped = 0
         blocks = self._all_blocks()
         return after(ahead(blocks) if self._reader.is_threaded else blocks, start)
 
     def _all_blocks(self) -> Generator[Block, None, None]:
-        plan, known = self._reading()
         wanted = self._kinds | self._label_kinds | self._weight_kinds
         seen, end, lost = 0, 0, list[int]()
         with closing(self._pieces(self._reader.pieces, wanted)) as pieces:
             for table, done, skipped in pieces:
-                bad, X, y, weight = self._read(table, seen, plan, known)
+                bad, X, y, weight = self._read(table, seen)
                 rows = table.num_rows + len(skipped)
                 if self._skips:
                     places = np.setdiff1d(np.arange(seen, seen + rows), skipped)
@@ -372,7 +334,7 @@ class TableSource(Source):
                     lost = []
 
     def _read(
-        self, table: Any, before: int, plan: Plan, known: Running | None
+        self, table: Any, before: int
     ) -> tuple[np.ndarray | None, Any, np.ndarray | None, np.ndarray | None]:
         """The invalid rows of a table, and the features, labels and weights of the others.
 
@@ -381,10 +343,14 @@ class TableSource(Source):
         troubles = list[Trouble]()
         X: Any
         with self._named():
-            X, bad, lacking = plan.encode(table)
+            X, bad, lacking = self._encoded(table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
-            troubles.append(Trouble(row, *plan.trouble(table, row)))
+            columns, allow = self._columns(), False
+            if self.plan is not None:
+                columns, allow = self.plan.columns, self.plan.missing == "mean"
+            place, message = trouble(columns, table, row, (*MISSING, *self._na), allow)
+            troubles.append(Trouble(row, place, message))
         if lacking is not None:
             bad = lacking if bad is None else bad | lacking
         y = None
@@ -406,9 +372,31 @@ class TableSource(Source):
             raise self._error(before, *min(troubles, key=lambda trouble: trouble.row))
         if bad is not None:
             X, y, weight = (None if each is None else each[~bad] for each in (X, y, weight))
-        if known is not None:
-            X, _ = plan.prepare(X, known, learn=False)
         return bad, X, y, weight
+
+    def _encoded(self, table: Any) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+        """The features, which rows are invalid, and which to skip."""
+        if self.plan is not None:
+            encoded: tuple[Any, np.ndarray | None, np.ndarray | None] = self.plan.encode(table)
+            return encoded
+        missing = (*MISSING, *self._na)
+        read = [values_of(column, table, missing) for column in self._columns()]
+        X = np.empty((table.num_rows, len(read)))
+        copy_columns([values.numbers for values in read], X)
+        bad = np.zeros(len(X), bool)
+        for values in read:
+            if values.bad is not None:
+                bad |= values.bad
+        if not are_moderate(X.reshape(-1), LARGEST_NUMBER):
+            bad |= ~(np.abs(X) <= LARGEST_NUMBER).all(axis=1)
+        return X, bad if bad.any() else None, None
+
+    def _columns(self) -> list[Column]:
+        """The columns without a recipe."""
+        return [
+            Boolean(name) if kind == "boolean" else Number(name)
+            for name, kind in self._kinds.items()
+        ]
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -422,7 +410,6 @@ class TableSource(Source):
         return self._reader.identity()
 
     def schema(self) -> dict[str, Any]:
-        self.survey()
         read: dict[str, Any] = {
             "format": "table",
             "label": self._label,
@@ -441,9 +428,7 @@ class TableSource(Source):
             read["decimal"] = self._decimal
         if self.plan is not None:
             return {**read, "kinds": self._label_kinds}
-        if self._na:
-            read["na_values"] = list(self._na)
-        return {**read, "vocabulary": {name: self._vocabulary[name] for name in self._texts()}}
+        return {**read, "na_values": list(self._na)} if self._na else read
 
 
 def with_points(table: Any) -> Any:

@@ -62,12 +62,6 @@ def names_of(state: State) -> np.ndarray | None:
     names = schema.get("columns")
     if names is None:
         return None
-    if (vocabulary := schema.get("vocabulary")) is not None:
-        from maxmargin.streams.recipe_plan import identity_plan
-
-        kinds = {name: schema["kinds"][name] for name in names}
-        plan, known = identity_plan(kinds, vocabulary)
-        names = plan.feature_names(known)
     return np.array(names, dtype=object) if len(names) == state.features.count else None
 
 
