@@ -186,17 +186,11 @@ def test_supports_are_not_sent_again(library, monkeypatch):
 
 
 # -------------------------------------------------------------------------------------- precision
-def test_numbers_are_rounded_to_the_nearest():
-    numbers = np.random.default_rng(0).normal(size=1000).astype(np.float32)
-    for name, lacking in (("tf32", 13), ("bfloat16", 16)):
-        rounded = cuda._rounded(numbers, lacking)
-        assert not (rounded.view(np.uint32) & (2**lacking - 1)).any()
-        spacing = 2.0 ** (np.floor(np.log2(np.abs(numbers))) - 23 + lacking)
-        assert (np.abs(rounded - numbers) <= 0.5 * spacing).all()
-        assert (np.abs(rounded - numbers) <= cuda.LOSSES[name] * np.abs(numbers)).all()
-    packed = cuda._packed(rounded)
+def test_bfloat16_are_the_upper_half_of_float32():
+    numbers = np.arange(-256.0, 256.0).astype(np.float32)
+    packed = cuda._packed(numbers)
     assert packed.dtype == np.uint16
-    np.testing.assert_array_equal(cuda._unpacked(packed), rounded)
+    np.testing.assert_array_equal(cuda._unpacked(packed), numbers)
 
 
 @pytest.mark.parametrize(
@@ -208,22 +202,10 @@ def test_tensor_cores_multiply_what_they_can_without_loss(library, numbers, kind
     X[0] = 0.0  # distances are measured from here
     kernel = KERNELS["rbf"](1e-6, 3, 0.0, np.float32, X[0].astype(float))
     placed = CudaProducts()._place(kernel, X)
-    assert (placed.kind, placed.loss) == (kind, 0.0)
+    assert placed.kind == kind
     values = CudaProducts().gram(kernel, kernel.points(X), kernel.points(X))
     truth = np.exp(-1e-6 * ((X[:, None] - X).astype(float) ** 2).sum(axis=2))
     np.testing.assert_allclose(values, truth, rtol=2e-6)
-
-
-@pytest.mark.parametrize("kind", ["tf32", "bfloat16"])
-def test_rounded_rows_have_a_kernel_and_sound_bounds(library, kind):
-    X, y = rows(300, classes=2)
-    X = X + np.float32(0.001)
-    exact = PUMMA(delta=0.01, soft_margin=0.5, kernel_dtype="float64", max_iter=300, **RBF)
-    best = exact.fit(X, y).certificate_
-    clf = clone(exact).set_params(device="cuda", kernel_dtype=kind).fit(X, y)
-    assert clf.certificate_.bound >= best.margin
-    assert clf.certificate_.bound <= best.bound * (1.05 if kind == "tf32" else 1.5)
-    assert clf.score(X, y) == exact.score(X, y)
 
 
 def test_wider_numbers_may_come_later(library, monkeypatch):
@@ -280,7 +262,7 @@ def test_models_are_loaded_where_there_is_no_device(library, tmp_path, monkeypat
         (AMIRA(device="cuda"), "kernel='linear' learns on the host"),
         (AMIRA(device="cuda", kernel="precomputed"), "kernels 'linear', 'poly' and 'rbf'"),
         (AMIRA(device="cuda", kernel=lambda a, b: a @ b.T), "kernels 'linear', 'poly' and 'rbf'"),
-        (AMIRA(kernel="rbf", kernel_dtype="tf32"), "for device='cuda' only"),
+        (AMIRA(kernel="rbf", kernel_dtype="tf32"), "'kernel_dtype' parameter"),
         (AMIRA(kernel="rbf", device="gpu"), "'device' parameter"),
     ],
 )

@@ -17,7 +17,6 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.estimator import serialization
 from maxmargin.estimator.learner import Predicting, Streamable, as_scores, if_calibrated
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels, ParameterGroup
-from maxmargin.kernels.products import NARROW_TYPES
 from maxmargin.models.base import OnlineModel
 from maxmargin.models.build import check_device, on_device
 from maxmargin.models.spec import (
@@ -492,11 +491,10 @@ class KernelClassifier(Kernels, RuleClassifier):
         its own, sqrt(lambda), which makes any data separable; margins and certificates concern the
         rows with that coordinate. In `fit`, a row keeps its coordinate in every pass; `partial_fit`
         treats each row as a new one. 0, or from 1e-100 to 1e100.
-    kernel_dtype : {"auto", "float32", "float64", "tf32", "bfloat16"}, default="auto"
+    kernel_dtype : {"auto", "float32", "float64"}, default="auto"
         Precision of kernel values; coefficients and outputs are float64. "auto" is float32 for
         float32 rows and from 5000 training rows on. That rounds kernel values by about 1e-7 of the
-        largest, which may decide borderline updates. On a GPU, "tf32" and "bfloat16" round rows to
-        11 and 8 bits, for speed.
+        largest, which may decide borderline updates.
     """
 
     soft_margin: float = 0.0
@@ -504,7 +502,7 @@ class KernelClassifier(Kernels, RuleClassifier):
 
     _parameter_constraints = {
         "soft_margin": SOFT_MARGINS,
-        "kernel_dtype": [StrOptions({"auto", "float32", "float64", *NARROW_TYPES})],
+        "kernel_dtype": [StrOptions({"auto", "float32", "float64"})],
     }
 
     def _spec(self) -> ModelSpec:

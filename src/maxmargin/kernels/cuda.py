@@ -5,9 +5,7 @@ Gram matrix and its outputs come to the host, where the compiled loop learns as 
 
 Products are made by tensor cores where that costs no digit: these multiply numbers of 8 bits
 (bfloat16) or 11 bits (tf32) and add up in float32, so rows of whole numbers below 256, such as
-grey levels, have the same products as in float32. Other rows are rounded to such numbers only where
-`kernel_dtype` says so; their squared norms are those of the rounded rows, so that kernel values are
-still those of a kernel.
+grey levels, have the same products as in float32.
 """
 
 from __future__ import annotations
@@ -36,9 +34,8 @@ MOST_PROBLEMS = 16
 # Systems that are solved at a time, as one of them leaves most of the device idle, and the most
 # values that these may have together.
 STREAMS, SYSTEM_VALUES = 8, 2**29
-# The bits of a float32 that numbers lack, and how much rounding to them may change one, relatively.
+# The bits of a float32 that numbers lack.
 LACKING_BITS = {"bfloat16": 16, "tf32": 13, "float32": 0}
-LOSSES = {"bfloat16": 2.0**-8, "tf32": 2.0**-11, "float32": 0.0}
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -68,13 +65,11 @@ class Placed(NamedTuple):
     factors : the rows, bfloat16 as uint16
     squares : their squared norms
     kind : "float64", "float32", "tf32" or "bfloat16"
-    loss : how much they may have changed by rounding, relatively
     """
 
     factors: Any
     squares: Any
     kind: str
-    loss: float
 
     def take(self, which: Any) -> Placed:
         return self._replace(factors=self.factors[which], squares=self.squares[which])
@@ -208,24 +203,20 @@ class CudaProducts(Products):
         return points
 
     def _place(self, kernel: Kernel, X: Any, kind: str = "") -> Placed:
-        """Rows on the device, in the narrowest numbers in which nothing is lost but as asked."""
+        """Rows on the device, in the narrowest numbers in which nothing is lost, or of a kind."""
         if sparse.issparse(X):
             raise ValueError(
                 "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
             )
         xp = self.library.xp
         factors = kernel.factors(self.here(X))
+        squares = xp.square(factors, dtype=np.float64).sum(axis=1)
         if factors.dtype == np.float64:
-            return Placed(factors, _squares(xp, factors), "float64", 0.0)
-        kind, asked = kind or kernel.narrow, kernel.narrow
-        bits = self.library.all_bits(factors)
-        exact = next(name for name, lack in LACKING_BITS.items() if not bits & (2**lack - 1))
-        kind = kind or exact
-        loss = LOSSES[asked] if asked and LACKING_BITS[exact] < LACKING_BITS[asked] else 0.0
-        if loss:
-            factors = _rounded(factors, LACKING_BITS[asked])
-        squares = _squares(xp, factors)
-        return Placed(_packed(factors) if kind == "bfloat16" else factors, squares, kind, loss)
+            return Placed(factors, squares, "float64")
+        if not kind:
+            bits = self.library.all_bits(factors)
+            kind = next(name for name, lack in LACKING_BITS.items() if not bits & (2**lack - 1))
+        return Placed(_packed(factors) if kind == "bfloat16" else factors, squares, kind)
 
     def _placed(self, kernel: Kernel, points: Points) -> Placed:
         if isinstance(points, DeviceRows):
@@ -254,16 +245,7 @@ class CudaProducts(Products):
         there = self.here(places)
         placed.factors[there] = _as_kind(more, placed.kind).factors
         placed.squares[there] = more.squares
-        return placed._replace(loss=max(placed.loss, more.loss))
-
-    def rounding(self, kernel: Kernel, points: Points) -> float:
-        loss = self._placed(kernel, points).loss
-        own = kernel.rounding(points)
-        if loss == 0.0:
-            return own
-        squares = points.squares
-        largest = 0.0 if squares is None else float(squares.max(initial=0.0))
-        return own + loss * kernel.sensitivity(largest)
+        return placed
 
     # ------------------------------------------------------------------------------------ products
     @within_memory
@@ -431,7 +413,7 @@ class GrowingRows(Growing):
         squares = xp.zeros(self.size[0])
         self.filled = X.shape[0]
         factors[: self.filled], squares[: self.filled] = first.factors, first.squares
-        return Placed(factors, squares, first.kind, first.loss)
+        return Placed(factors, squares, first.kind)
 
     def up_to(self, X: np.ndarray) -> Placed:
         size = X.shape[0]
@@ -444,16 +426,11 @@ class GrowingRows(Growing):
             else:
                 self.placed.factors[part] = _as_kind(more, kind).factors
                 self.placed.squares[part] = more.squares
-                self.placed = self.placed._replace(loss=max(self.placed.loss, more.loss))
                 self.filled = size
         return self.placed.take(slice(0, size))
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def _squares(xp: Any, factors: Any) -> Any:
-    return xp.square(factors, dtype=np.float64).sum(axis=1)
-
-
 def _wider(one: str, other: str) -> str:
     order = [*LACKING_BITS, "float64"]
     return max(one, other, key=order.index)
@@ -470,14 +447,6 @@ def _as_kind(placed: Placed, kind: str) -> Placed:
         return placed
     factors = _unpacked(placed.factors) if placed.kind == "bfloat16" else placed.factors
     return placed._replace(factors=factors, kind=kind)
-
-
-def _rounded(factors: Any, lacking: int) -> Any:
-    """Float32 to the nearest number without so many bits, half-way cases to the even one."""
-    bits = factors.view(np.uint32)
-    odd = (bits >> np.uint32(lacking)) & np.uint32(1)
-    bits = bits + odd + np.uint32(2 ** (lacking - 1) - 1)
-    return (bits & np.uint32(2**32 - 2**lacking)).view(np.float32)
 
 
 def _packed(factors: Any) -> Any:

@@ -45,8 +45,6 @@ class Kernel(ABC):
         no digits.
     adapts : bool
         May the data type become a more exact one, if rows come that need it?
-    narrow : {"", "tf32", "bfloat16"}
-        The numbers that a device may round rows to, beside those in which nothing is lost.
     """
 
     gamma: Annotated[float, Saved(at_least=0.0)]
@@ -55,7 +53,6 @@ class Kernel(ABC):
     dtype: Annotated[Any, Saved()]
     center: Annotated[np.ndarray | None, Array("features", optional=True)] = None
     adapts: Annotated[bool, Saved()] = False
-    narrow: str = ""
 
     name: ClassVar[str]
     # The kernel value in C, given the product p of two rows, their squared norms own and other, and
@@ -145,10 +142,6 @@ class Kernel(ABC):
                 return 1.0  # digits of the others are lost, or all of them
         return float(np.finfo(self.value_type()).eps) * (8.0 + self.degree)
 
-    def sensitivity(self, largest_square: float) -> float:
-        """How much kernel values change with rows, both relative to the largest."""
-        return 2.0 * self.degree
-
     def value_type(self) -> Any:
         """The data type of kernel values."""
         return self.dtype
@@ -176,9 +169,6 @@ class LinearKernel(Kernel):
 
     def diagonal(self, points: Points) -> np.ndarray:
         return _squares(points)
-
-    def sensitivity(self, largest_square: float) -> float:
-        return 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,9 +244,6 @@ class GaussianKernel(Kernel):
         assert points.squares is not None
         eps = float(np.finfo(self.dtype).eps)
         return eps * (8.0 + 2.0 * self.gamma * points.squares.max(initial=0.0))
-
-    def sensitivity(self, largest_square: float) -> float:
-        return 8.0 * self.gamma * largest_square
 
 
 @dataclass(frozen=True, eq=False)

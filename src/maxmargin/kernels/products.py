@@ -24,8 +24,6 @@ MOST_ALONE, WIDEST_ALONE = 2**26, 64
 PIECE_ROWS, PIECE_MULTIPLICATIONS = 128, 2**18
 # Lines of kernel values of which a few thousand each stay in the cache while they are multiplied.
 ROWS_IN_CACHE = 64
-# Numbers of fewer digits than float32 that devices multiply quickly.
-NARROW_TYPES = ("tf32", "bfloat16")
 
 
 class Products:
@@ -184,7 +182,7 @@ class Products:
             part = slice(start, start + CHUNK)
             products = self._outputs(kernel, weights, points, points.take(part))
             squares += (products * weights[:, part]).sum(axis=1)
-        lost = self.rounding(kernel, points) * diagonal.max(initial=0.0)
+        lost = kernel.rounding(points) * diagonal.max(initial=0.0)
         lost = lost * np.abs(weights).sum(axis=1) ** 2
         return np.where(squares >= -lost, np.maximum(squares, 0.0) + lost, np.nan)
 
@@ -195,10 +193,6 @@ class Products:
         outputs = np.zeros((weights.shape[0], some.size()))
         add_weighted(weights, self.gram(kernel, points, some), 0.0, outputs)
         return outputs
-
-    def rounding(self, kernel: Kernel, points: Points) -> float:
-        """How exact kernel values between these rows are, relative to the largest."""
-        return kernel.rounding(points)
 
 
 def inner_products(some: Any, others: Any, dtype: Any, out: np.ndarray | None = None) -> np.ndarray:

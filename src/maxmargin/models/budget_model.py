@@ -425,7 +425,7 @@ class BudgetModel(SupportModel):
         assert self.eviction.slack is not None
         # In each step the squared distance has the rounding error of kernel values.
         rows = self.store.points[c].take(slice(0, int(self.store.slots.taken[c])))
-        rounding = self.products.rounding(self.kernel, rows)
+        rounding = self.kernel.rounding(rows)
         scale = self.scalars.table[c].scale
         return float(scale * self.eviction.slack[c] + mass * self._radius() * np.sqrt(rounding))
 

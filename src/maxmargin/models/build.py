@@ -14,7 +14,7 @@ from maxmargin.core.rows import NO_TAIL, Tail
 from maxmargin.kernels.cuda import CudaProducts
 from maxmargin.kernels.functions import KERNELS, Kernel, finite_diagonal
 from maxmargin.kernels.points import Points
-from maxmargin.kernels.products import NARROW_TYPES, Products
+from maxmargin.kernels.products import Products
 from maxmargin.models.base import OnlineModel
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import eviction_for
@@ -190,8 +190,6 @@ def on_device(model: Any, device: str) -> Any:
 def check_device(spec: KernelSpec, on_budget: bool = False) -> None:
     """Raise if the device cannot be used."""
     if spec.device == "cpu":
-        if spec.kernel_dtype in NARROW_TYPES:
-            raise ValueError(f"kernel_dtype={spec.kernel_dtype!r} is for device='cuda' only.")
         return
     if spec.kernel == "linear" and not on_budget:
         raise ValueError("device='cuda' is for kernels: kernel='linear' learns on the host.")

@@ -175,7 +175,7 @@ class KernelFit:
         self.space, self.points = space, space.products.kept(space.kernel, points, cache_bytes)
         size, problems = points.size(), space.problems()
         self.diagonal = space.diagonal(points)
-        self.rounding = space.products.rounding(space.kernel, self.points)
+        self.rounding = space.kernel.rounding(self.points)
         self.labels = np.zeros(size, dtype=np.int32)
         self.coefs = np.zeros((problems, size))
         self.marks = np.zeros((2, problems, size))

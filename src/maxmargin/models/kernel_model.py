@@ -30,7 +30,7 @@ from maxmargin.kernels.functions import (
 )
 from maxmargin.kernels.growable_array import appended, growable_of
 from maxmargin.kernels.points import Points, library_of
-from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
+from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import OnlineModel, new_tally
 from maxmargin.models.joint_model import new_joint_space
 from maxmargin.models.kernel_fit import KernelFit, KernelSpace, RowBlock
@@ -71,14 +71,12 @@ def kernel_for(
     gamma = gamma_for(spec, X, sample_weight)
     center = None if sparse.issparse(X) else products.host(X[0]).astype(np.float64)
 
-    def kernel_in(dtype: Any, narrow: str = "") -> tuple[Kernel, Points]:
+    def kernel_in(dtype: Any) -> tuple[Kernel, Points]:
         adapts = spec.kernel_dtype == "auto" and dtype == np.float32
         numbers = gamma, float(spec.degree), float(spec.coef0)
-        kernel = kind(*numbers, dtype, center, adapts, narrow).with_function(spec.kernel)
+        kernel = kind(*numbers, dtype, center, adapts).with_function(spec.kernel)
         return kernel, products.points(kernel, X)
 
-    if spec.kernel_dtype in NARROW_TYPES:
-        return kernel_in(np.float32, spec.kernel_dtype)
     if spec.kernel_dtype != "auto":
         return kernel_in(np.dtype(spec.kernel_dtype))
     if exact:
@@ -445,7 +443,7 @@ class KernelModel(SupportModel):
         weights[:, : slots.size] = old.coefs[:, slots]
         first = old.numbers.size  # the slot of the first new row that is kept
         ids = np.concatenate([slots, first + np.arange(new.size())])
-        rounding = self.products.rounding(self.kernel, points)
+        rounding = self.kernel.rounding(points)
         values = space.gram(points, points)
         block = RowBlock(space, ids, values, rounding, diagonal, outputs, weights)
         trials = self.trials()

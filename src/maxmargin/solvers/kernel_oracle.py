@@ -136,7 +136,7 @@ class KernelOracle:
         diagonal = data.kernel.diagonal(data.points)[self.everything]
         self.largest, self.mean_square = float(diagonal.max(initial=0.0)), float(diagonal.mean())
         # Kernel values, and sums of them, are rounded by at most that, relative to the largest.
-        rounding = self.products.rounding(data.kernel, data.points)
+        rounding = data.kernel.rounding(data.points)
         self.rounding = rounding + ROUNDING * (self.everything.size + 16.0)
         # Errors of outputs are to be small beside lambda times the coefficients.
         wide = task.is_hard or task.is_hinge or task.tol < LEAST_NARROW_TOL
