@@ -17,8 +17,6 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
         (("--classes", "no,yes", "--set", "nothing=1"), "AutoMargin has no parameter 'nothing'"),
         ((), "has no model yet"),
         ((*BEGIN, "--set", "nothing=1"), "no parameter 'nothing'"),
-        ((*BEGIN, "--log-level", "loud"), "--log-level must be one of"),
-        ((*BEGIN, "--log-format", "xml"), "--log-format must be one of"),
         ((*BEGIN, "--coverage", "2"), "coverage"),
         (("a.mm", *BEGIN), "either a model file or --algorithm"),
         (("no.mm",), "no.mm"),

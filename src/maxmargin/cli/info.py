@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxmargin import _registry
+import maxmargin
 from maxmargin.cli.errors import one_line_errors
 from maxmargin.cli.fit import Json
 from maxmargin.cli.output import (
@@ -50,11 +50,10 @@ def show(words: dict[str, Any]) -> None:
 
 
 def unusual(name: str, parameters: dict[str, Any]) -> str:
-    """Parameters that differ from their defaults; all of them for a learner unknown here."""
-    kind: Any = _registry.learner(name)
-    usual = {} if kind is None else kind().get_params()
+    """Parameters that differ from their defaults."""
+    usual = getattr(maxmargin, name)().get_params()
     return ", ".join(
         f"{each}={str(value).lower() if value is None or isinstance(value, bool) else value}"
         for each, value in parameters.items()
-        if each not in usual or value != usual[each]
+        if value != usual[each]
     )

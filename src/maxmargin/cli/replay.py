@@ -77,7 +77,7 @@ def show(report: dict[str, Any]) -> None:
         lines["mistakes"] = f"{report['mistakes']:,} ({wrong})"
         right = percent(report["recent_progressive_accuracy"])
         lines["recent"] = f"{right} accuracy on the last 1,000 rows"
-        lines["baseline"] = f"largest class: {percent(report['largest_class'])}"
+        lines["baseline"] = f"largest class: {percent(report['largest_class_share'])}"
         lines["loss"] = f"{report['loss']:.4f}, recently {report['recent_loss']:.4f}"
         lines["drifts"] = ", ".join(f"{row:,}" for row in report["drifts"]) or None
     lines["model"] = report.get("model")

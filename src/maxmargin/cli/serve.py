@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,7 +20,6 @@ SECONDS_BETWEEN_SWITCHES = 0.001
 SECONDS_TO_REPLAY = 2.0
 # Files that are not connections: the database, libraries, and what uvicorn opens.
 OTHER_FILES = 64
-LEVELS, FORMATS = ("debug", "info", "warning", "error"), ("text", "json")
 
 
 def serve(
@@ -59,8 +58,10 @@ def serve(
             help=f"File with the token for requests that teach nothing (default: ${PREDICT_TOKEN})."
         ),
     ] = None,
-    log_level: Annotated[str, typer.Option(help=f"One of {', '.join(LEVELS)}.")] = "info",
-    log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="Least level to log.")
+    ] = "info",
+    log_format: Annotated[Literal["text", "json"], typer.Option(help="Format of logs.")] = "text",
     access_log: Annotated[bool, typer.Option("--access-log", help="Log each request.")] = False,
 ) -> None:
     """Serve a model over HTTP that learns from events and stores every one of them."""
@@ -74,10 +75,6 @@ def serve(
             misuse("pass either a model file or --algorithm, not both.")
         if algorithm is not None and classes is None:
             misuse("--algorithm needs --classes with all labels, such as --classes no,yes")
-        if log_level not in LEVELS:
-            misuse(f"--log-level must be one of {', '.join(LEVELS)}, got {log_level!r}.")
-        if log_format not in FORMATS:
-            misuse(f"--log-format must be one of {', '.join(FORMATS)}, got {log_format!r}.")
         learner = None if algorithm is None else learner_options.make(algorithm, settings)
         if model is not None:
             from maxmargin.persistence import load

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -22,7 +22,7 @@ from starlette.routing import Route
 from maxmargin import __version__
 from maxmargin.serve import openapi, page, prometheus
 from maxmargin.serve.access import LOOPBACK, AccessRules, Gate
-from maxmargin.serve.beginnings import as_file, checked_classes, description, servable
+from maxmargin.serve.beginnings import checked_classes, description, servable
 from maxmargin.serve.bodies import (
     JSON,
     LABEL,
@@ -36,7 +36,7 @@ from maxmargin.serve.bodies import (
 )
 from maxmargin.serve.database import Database
 from maxmargin.serve.served_model import Lesson, ServedModel
-from maxmargin.serve.service import READY, Await, Label, Learn, ModelCall, Service, new_id
+from maxmargin.serve.service import READY, Await, Label, Learn, Service, new_id
 from maxmargin.serve.status import Status
 
 # Bodies up to this size are handled in the event loop itself; larger ones would block other
@@ -133,7 +133,7 @@ class Application(Starlette):
 
     def __init__(self, service: Service, access: AccessRules) -> None:
         self.service, self.requests = service, prometheus.Requests()
-        self.status = Status(service, self.requests)
+        self.status = Status(service)
         routes = [
             Route("/predict", self._predict, methods=["POST"]),
             Route("/learn", self._learn, methods=["POST"]),
@@ -161,7 +161,7 @@ class Application(Starlette):
         try:
             yield
         finally:
-            await asyncio.get_running_loop().run_in_executor(None, self.close)
+            await run_in_threadpool(self.close)
 
     def wait(self, seconds: float) -> None:
         """Wait until the events are replayed, for at most that many seconds."""
@@ -191,12 +191,11 @@ class Application(Starlette):
         """A function of a body; in a thread if it would block others."""
         if len(body) <= BYTES_IN_LOOP:
             return function(self.service.model, body, kind)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, function, self.service.model, body, kind)
+        return await run_in_threadpool(function, self.service.model, body, kind)
 
     async def _learn(self, request: Request) -> Response:
         body, lesson, text = await self._computed(taught, *await self._body(request))
-        answer = await self.service.ask(Learn(body, lesson, text, len(text)))
+        answer = await self.service.ask(Learn(body, lesson, text))
         last = lesson.rows[-1]
         self.status.example = last if isinstance(last, dict) else last.tolist()
         return _json(answer)
@@ -220,33 +219,28 @@ class Application(Starlette):
             finally:
                 model.lock.release()
         else:  # the model learns at the moment, or there is much to predict
-            loop = asyncio.get_running_loop()
-            content, waiting = await loop.run_in_executor(None, locked_answer, model, body, kind)
+            content, waiting = await run_in_threadpool(locked_answer, model, body, kind)
         if waiting:
-            keys = list(waiting)
-            rows, answers = map(list, zip(*waiting.values(), strict=True))
-            await self.service.ask(Await(keys, rows, answers, len(body)))
+            await self.service.ask(Await(waiting, len(body)))
         return Response(content, media_type=kind)
 
     # ------------------------------------------------------------------------------ other routes
-    async def _state(self) -> dict[str, Any]:
-        return await asyncio.get_running_loop().run_in_executor(None, self.status.state)
-
     async def _model(self, request: Request) -> Response:
-        return _json(await self._state())
+        return _json(await run_in_threadpool(self.status.state))
 
     async def _model_file(self, request: Request) -> Response:
         """The model between two events."""
-        content, sequence = await self.service.ask(
-            ModelCall(lambda model: (as_file(model.learner), model.counts.sequence))
-        )
+        if self.service.status != READY:
+            raise self.service.not_ready()
+        content, sequence = await run_in_threadpool(self.service.model.file)
         headers = {"content-disposition": 'attachment; filename="model.mm"'}
         headers["x-sequence"] = str(sequence)
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def _metrics(self, request: Request) -> Response:
         is_up = self.service.status == READY and not self.service.trouble
-        text = prometheus.text_of(await self._state(), self.requests, is_up=is_up)
+        state = await run_in_threadpool(self.status.state)
+        text = prometheus.text_of(state, self.requests, is_up=is_up)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def _health(self, request: Request) -> Response:

@@ -27,7 +27,6 @@ const or = (number, format) => (known(number) ? format(number) : "–");
 const percent = (share) => or(share, (x) => `${(100 * x).toFixed(1)} %`);
 const whole = (count) => or(count, (x) => Math.round(x).toLocaleString("en"));
 const digits = (number) => or(number, (x) => x.toLocaleString("en", { maximumSignificantDigits: 3 }));
-const milliseconds = (time) => or(time, (x) => `${digits(x)} ms`);
 
 // ------------------------------------------------------------------------------------------ requests
 async function request(path, body) {
@@ -101,7 +100,7 @@ function tile(name, large, ...lines) {
 function showTiles(state) {
   const [then, first] = states[0];
   const rate = (name) => (1000 * (state[name] - first[name])) / Math.max(performance.now() - then, 1);
-  const { certificate, coverage, latency_ms: latency } = state;
+  const { certificate, coverage } = state;
   const tiles = [
     tile("Accuracy of answers", percent(state.recent_answer_accuracy), `overall ${percent(state.answer_accuracy)}`,
       `of ${whole(state.answers)} answers with a label`),
@@ -109,8 +108,6 @@ function showTiles(state) {
       `largest class ${percent(state.largest_class_share)}`),
     tile("Rows a second", digits(rate("rows")), `${whole(state.rows)} rows in ${whole(state.events)} events`,
       `${whole(state.refused)} events refused`),
-    tile("Median latency", milliseconds(latency.learn.p50), `to learn, p99 ${milliseconds(latency.learn.p99)}`,
-      `to predict ${milliseconds(latency.predict.p50)}, p99 ${milliseconds(latency.predict.p99)}`),
     tile("Updates", whole(state.updates), `${whole(state.mistakes)} mistakes`),
   ];
   if (known(certificate?.ratio)) {

@@ -28,18 +28,6 @@ class Histogram:
         self.counts[bisect.bisect_left(BUCKETS, seconds)] += 1
         self.seconds += seconds
 
-    def quantile(self, share: float) -> float | None:
-        """About the time that this share of the requests took at most."""
-        left = share * sum(self.counts)
-        if not left:
-            return None
-        low = 0.0
-        for count, high in zip(self.counts, BUCKETS, strict=False):
-            if count >= left:
-                return low + (high - low) * left / count
-            left, low = left - count, high
-        return low
-
 
 class Requests:
     """What was asked since the start, and how it was answered."""

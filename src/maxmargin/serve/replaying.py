@@ -47,18 +47,10 @@ class Replay:
 
     def report(self) -> dict[str, Any]:
         counts = self.model.counts
-        progressive, rows = counts.progressive, counts.progressive.rows
         return {
             "algorithm": type(inner_of(self.model.learner)).__name__,
             "sequence": counts.sequence,
-            "rows": rows,
-            "events": counts.events,
+            **counts.report(),
             "refused": self.refused,
-            "mistakes": progressive.mistakes,
-            "progressive_accuracy": progressive.accuracy(),
-            "recent_progressive_accuracy": progressive.recent_accuracy(),
-            "largest_class": max(counts.by_class) / rows if rows else None,
-            "loss": counts.loss / rows if rows else None,
-            "recent_loss": counts.recent_loss(),
             "drifts": counts.alarms,
         }

@@ -101,6 +101,20 @@ class Counts(msgspec.Struct, kw_only=True):
     def recent_loss(self) -> float:
         return sum(self.recent_losses) / len(self.recent_losses) if self.recent_losses else math.nan
 
+    def report(self) -> dict[str, Any]:
+        """How good predictions just before learning were."""
+        tally, rows = self.progressive, self.progressive.rows
+        return {
+            "rows": rows,
+            "events": self.events,
+            "mistakes": tally.mistakes,
+            "progressive_accuracy": tally.accuracy(),
+            "recent_progressive_accuracy": tally.recent_accuracy(),
+            "largest_class_share": max(self.by_class) / rows if rows else None,
+            "loss": self.loss / rows if rows else None,
+            "recent_loss": self.recent_loss(),
+        }
+
 
 class Lesson:
     """Rows to learn from, all or none, with their labels as the model's classes."""
@@ -298,6 +312,11 @@ class ServedModel:
         return [dict(zip(names, each, strict=True)) for each in numbers.tolist()]
 
     # ---------------------------------------------------------------------------------- snapshots
+    def file(self) -> tuple[bytes, int]:
+        """The model file between two events, and the number of the last one."""
+        with self.lock:
+            return as_file(self.learner), self.counts.sequence
+
     def snapshot(self, time: float) -> Snapshot:
         """The model as it is stored."""
         state = self.alarm.state()

@@ -16,7 +16,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -47,38 +47,46 @@ class StoredEvent(msgspec.Struct):
 
 
 class QueuedRequest(ABC):
-    """One request that is stored, or a function that is called between two events."""
+    """A request whose events are stored.
 
-    future: asyncio.Future[Any]
+    Requests with an id in common are never stored together: the first may be refused, and then the
+    id is free.
+    """
 
-    def __init__(self, size: int = 0) -> None:
-        self.bytes = size
+    def __init__(self, ids: list[str], size: int) -> None:
+        self.ids, self.bytes = ids, size
         self.loop = asyncio.get_running_loop()
-        self.future = self.loop.create_future()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
 
-    def claims(self) -> Iterable[str]:
-        """The ids that it depends on: tasks with the same are never stored together."""
-        return ()
-
+    @abstractmethod
     def store(self, service: Service) -> list[StoredEvent]:
         """Write its events; a `Refusal` before anything is written refuses the request."""
-        return []
 
     @abstractmethod
     def answer(self, stored: list[StoredEvent]) -> Any:
-        """The answer, when all is stored and learned."""
+        """The answer, or a `Refusal`, when all is stored and learned."""
+
+    def deliver(self, answer: Any) -> None:
+        """Give the answer, or a `Refusal`, to the event loop that waits for it."""
+        with contextlib.suppress(RuntimeError):  # a loop that is closed by now
+            self.loop.call_soon_threadsafe(self._settle, answer)
+
+    def _settle(self, answer: Any) -> None:
+        if self.future.done():  # answered, or cancelled
+            return
+        if isinstance(answer, Refusal):
+            self.future.set_exception(answer)
+        else:
+            self.future.set_result(answer)
 
 
 class Learn(QueuedRequest):
     """Learn from a body; with an id for each row, from the rows that are new."""
 
-    def __init__(self, body: LearnBody, lesson: Lesson, text: bytes, size: int) -> None:
-        super().__init__(size)
+    def __init__(self, body: LearnBody, lesson: Lesson, text: bytes) -> None:
+        super().__init__([each for each in lesson.ids if each is not None], len(text))
         self.body, self.lesson, self.text = body, lesson, text
         self.duplicates = self.sequence = 0
-
-    def claims(self) -> Iterable[str]:
-        return [each for each in self.lesson.ids if each is not None]
 
     def store(self, service: Service) -> list[StoredEvent]:
         ids = self.lesson.ids
@@ -117,12 +125,9 @@ class Label(QueuedRequest):
     """Learn from rows that were predicted, given their labels; from each once."""
 
     def __init__(self, labels: list[LabelOne], size: int, *, many: bool) -> None:
-        super().__init__(size)
+        super().__init__([each.id for each in labels], size)
         self.labels, self.many = labels, many
         self.duplicates = self.sequence = 0
-
-    def claims(self) -> Iterable[str]:
-        return [each.id for each in self.labels]
 
     def store(self, service: Service) -> list[StoredEvent]:
         found: dict[str, tuple[Any, Event, Lesson, Waiting]] = {}
@@ -153,44 +158,29 @@ class Label(QueuedRequest):
 
 
 class Await(QueuedRequest):
-    """Keep rows that were predicted, and the answers, until their labels come."""
+    """Keep rows that were predicted, and the answers, by their ids until their labels come."""
 
-    def __init__(self, ids: list[str], rows: list[Any], answers: list[Any], size: int) -> None:
-        super().__init__(size)
-        self.ids, self.rows, self.answers = ids, rows, answers
+    def __init__(self, predicted: dict[str, tuple[Any, Any]], size: int) -> None:
+        super().__init__([], size)
+        self.predicted = predicted
 
     def store(self, service: Service) -> list[StoredEvent]:
-        for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True):
-            texts = (msgspec.json.encode(each).decode() for each in (row, answer))
-            service.await_label(Waiting(key, time.time(), *texts))
+        for key, found in self.predicted.items():
+            row, answer = (msgspec.json.encode(each).decode() for each in found)
+            service.await_label(Waiting(key, time.time(), row, answer))
         return []
 
     def answer(self, stored: list[StoredEvent]) -> Any:
         return None
 
 
-class ModelCall(QueuedRequest):
-    """Call a function of the model between two events."""
-
-    def __init__(self, function: Callable[[ServedModel], Any]) -> None:
-        super().__init__()
-        self.function, self.found = function, None
-
-    def store(self, service: Service) -> list[StoredEvent]:
-        self.found = self.function(service.model)
-        return []
-
-    def answer(self, stored: list[StoredEvent]) -> Any:
-        return self.found
-
-
 def acknowledged(
     stored: list[StoredEvent], learned: int, duplicates: int, sequence: int, *, many: bool
-) -> dict[str, Any]:
-    """The answer to a request to learn; raises if one of its events was refused."""
+) -> dict[str, Any] | Refusal:
+    """The answer to a request to learn: the refusal of one of its events, if there is one."""
     for each in stored:
         if each.refusal is not None:
-            raise each.refusal
+            return each.refusal
         sequence = max(sequence, each.event.sequence)
     again = {"duplicates": duplicates} if many else {"duplicate": duplicates > 0}
     return {"learned": learned, **again, "sequence": sequence}
@@ -310,7 +300,8 @@ class Service:
                 left = [*self._current, *self.queue]
                 self.queue.clear()
             self.on_failure()
-            deliver([(task, self.not_ready()) for task in left])
+            for task in left:
+                task.deliver(self.not_ready())
         finally:
             self.recovered.set()
 
@@ -335,12 +326,9 @@ class Service:
                 if self.status != READY:
                     return None
                 self._wake.wait(timeout=1.0)
-            taken, claimed = list[QueuedRequest](), set[str]()
-            while self.queue and len(taken) < GROUP_TASKS:
-                claims = set(self.queue[0].claims())
-                if claims & claimed:
-                    break
-                claimed |= claims
+            taken, ids = list[QueuedRequest](), set[str]()
+            while self.queue and len(taken) < GROUP_TASKS and ids.isdisjoint(self.queue[0].ids):
+                ids.update(self.queue[0].ids)
                 self._bytes -= self.queue[0].bytes
                 taken.append(self.queue.popleft())
             return taken
@@ -349,64 +337,64 @@ class Service:
         """Store the events of some tasks, learn from them, and answer."""
         before, self._new_waiting = self.sequence, 0
         planned: list[tuple[QueuedRequest, list[StoredEvent]]] = []
-        answers: list[tuple[QueuedRequest, Any]] = []
+        refused: list[tuple[QueuedRequest, Refusal]] = []
         try:
             with self.database.transaction():
-                for each in self.unmarked:
-                    self.database.refuse(each.event, each.ids, each.waiting)
+                self._refuse_unmarked()
                 for task in tasks:
                     try:
                         planned.append((task, task.store(self)))
                     except Refusal as error:  # before any writing
-                        answers.append((task, error))
+                        refused.append((task, error))
         except (sqlite3.Error, MemoryError) as error:
-            self.sequence = before
-            refusal = self._cannot_write(error)
-            deliver([*answers, *((task, refusal) for task, _ in planned)])
-            done = {id(task) for task, _ in (*answers, *planned)}
-            deliver([(task, refusal) for task in tasks if id(task) not in done])
+            self.sequence, refusal = before, self._cannot_write(error)
+            for task in tasks:
+                task.deliver(dict(refused).get(task, refusal))
             return
         if self.trouble:
             logger.info("the database can be written again")
             self.trouble = ""
         self.unmarked = []
         self.waiting += self._new_waiting
-        for task, stored in planned:
+        for _, stored in planned:
             for each in stored:
                 self._learn(each)
-            try:
-                answers.append((task, task.answer(stored)))
-            except Refusal as error:
-                answers.append((task, error))
         self._mark_refused()
-        deliver(answers)
+        for task, stored in planned:
+            task.deliver(task.answer(stored))
+        for task, refusal in refused:
+            task.deliver(refusal)
 
     def _learn(self, stored: StoredEvent) -> None:
         """Learn from a stored event, or keep in mind that it was refused."""
-        self.model.counts.sequence = stored.event.sequence
-        if stored.refusal is None:
-            try:
-                with self.model.lock:
+        with self.model.lock:
+            self.model.counts.sequence = stored.event.sequence
+            if stored.refusal is None:
+                try:
                     outputs = self.model.learn(stored.lesson)
-            except Exception as error:
-                stored.refusal = refusal_of(error)
-            else:
-                self.model.count(stored.lesson, outputs)
-        if stored.refusal is not None:
-            why = stored.refusal.reason
-            stored.event = stored.event._replace(refused=why)
-            self.unmarked.append(stored)
-            self.refused += 1
-            self.waiting += stored.waiting is not None
-            logger.info("event %d is refused: %s", stored.event.sequence, why)
+                except Exception as error:
+                    stored.refusal = refusal_of(error)
+        if stored.refusal is None:
+            self.model.count(stored.lesson, outputs)
+            return
+        why = stored.refusal.reason
+        stored.event = stored.event._replace(refused=why)
+        self.unmarked.append(stored)
+        self.refused += 1
+        self.waiting += stored.waiting is not None
+        logger.info("event %d is refused: %s", stored.event.sequence, why)
 
     def _mark_refused(self) -> None:
         """Name refused events as such; where the disk is full, the next transaction does."""
         if self.unmarked:
-            with contextlib.suppress(sqlite3.Error), self.database.transaction():
-                for each in self.unmarked:
-                    self.database.refuse(each.event, each.ids, each.waiting)
+            with contextlib.suppress(sqlite3.Error):
+                with self.database.transaction():
+                    self._refuse_unmarked()
                 self.unmarked = []
+
+    def _refuse_unmarked(self) -> None:
+        for each in self.unmarked:
+            self.database.refuse(each.event, each.ids, each.waiting)
 
     def _cannot_write(self, error: Exception) -> Refusal:
         """The answer while the disk is full, or cannot be written for another reason."""
@@ -467,23 +455,3 @@ def refusal_of(error: Exception) -> Refusal:
     if isinstance(error, OSError):  # too many open files, where code is compiled
         return Refusal(503, str(error), retry_after=1)
     return Refusal(422, str(error) or type(error).__name__)
-
-
-def deliver(answers: list[tuple[QueuedRequest, Any]]) -> None:
-    """Set the results of all tasks, those of one event loop in one call."""
-    by_loop: dict[Any, list[tuple[Any, Any]]] = {}
-    for task, answer in answers:
-        by_loop.setdefault(task.loop, []).append((task.future, answer))
-    for loop, settled in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # a loop that is closed by now
-            loop.call_soon_threadsafe(_settle, settled)
-
-
-def _settle(settled: list[tuple[Any, Any]]) -> None:
-    for future, answer in settled:
-        if future.done():  # the request was cancelled
-            continue
-        if isinstance(answer, Refusal):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)

@@ -11,7 +11,6 @@ import numpy as np
 from maxmargin import __version__
 from maxmargin.persistence import plain_parameters
 from maxmargin.serve.beginnings import inner_of
-from maxmargin.serve.prometheus import Requests
 from maxmargin.serve.served_model import ServedModel, coverage_of
 from maxmargin.serve.service import Service
 
@@ -21,10 +20,10 @@ SECONDS_BETWEEN_SUMMARIES = 1.0
 
 
 class Status:
-    """Reports on a service and its requests."""
+    """Reports on a service."""
 
-    def __init__(self, service: Service, requests: Requests) -> None:
-        self.service, self.requests = service, requests
+    def __init__(self, service: Service) -> None:
+        self.service = service
         self.example: Any = None  # the last row that was learned
         self._summary: dict[str, Any] = {}
         self._summarized = (-1, -1e9)
@@ -32,9 +31,7 @@ class Status:
     def state(self) -> dict[str, Any]:
         """What ``GET /model`` answers."""
         service, model = self.service, self.service.model
-        counts = model.counts
-        progressive, answers, alarm = counts.progressive, counts.answers, model.alarm
-        rows = progressive.rows
+        counts, answers, alarm = model.counts, model.counts.answers, model.alarm
         learner = inner_of(model.learner)
         return {
             "status": service.status,
@@ -43,27 +40,17 @@ class Status:
             "parameters": plain_parameters(learner),
             "classes": model.labels,
             "sequence": service.sequence,
-            "events": counts.events,
-            "rows": rows,
+            **counts.report(),
             "refused": service.refused,
-            "mistakes": progressive.mistakes,
-            "progressive_accuracy": progressive.accuracy(),
-            "recent_progressive_accuracy": progressive.recent_accuracy(),
-            "loss": counts.loss / rows if rows else None,
-            "recent_loss": counts.recent_loss(),
             "answers": answers.rows,
             "wrong_answers": answers.mistakes,
             "answer_accuracy": answers.accuracy(),
             "recent_answer_accuracy": answers.recent_accuracy(),
-            "largest_class_share": max(counts.by_class) / rows if rows else None,
             "waiting": service.waiting,
             "queue": len(service.queue),
             "database_bytes": service.database.bytes(),
             "snapshot_sequence": service.snapshot_sequence,
             "uptime_seconds": round(time.monotonic() - service.began, 3),
-            "latency_ms": {
-                name: self._latency(f"/{name}") for name in ("learn", "predict", "label")
-            },
             "unknown_columns": model.unknown_columns,
             "missing_columns": model.missing_columns,
             "drift": {
@@ -77,12 +64,6 @@ class Status:
             "example": self.example,
             **self._summarized_model(model),
         }
-
-    def _latency(self, route: str) -> dict[str, float | None]:
-        times = self.requests.times.get(route)
-        found = {"p50": 0.5, "p99": 0.99}
-        seconds = {name: times.quantile(share) if times else None for name, share in found.items()}
-        return {name: each and round(1e3 * each, 3) for name, each in seconds.items()}
 
     def _summarized_model(self, model: ServedModel) -> dict[str, Any]:
         sequence, at = self._summarized
