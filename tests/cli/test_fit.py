@@ -317,15 +317,16 @@ def test_links_stay_links(command, folder, tmp_path):
     assert links[0].is_symlink()
 
 
-@pytest.mark.parametrize("data", [("rows.svm",), ("X.npy", "--label", "y.npy")])
-def test_rows_without_names_can_be_scaled(report, folder, tmp_path, monkeypatch, data):
+def test_rows_without_names_can_be_scaled(command, report, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
-    model = tmp_path / "m.mm"
+    data, model = ("X.npy", "--label", "y.npy"), tmp_path / "m.mm"
     said = report("fit", *data, "-a", "perceptron", "--scale", "--model", model)
-    assert not said["columns"] or {each["kind"] for each in said["columns"]} == {"number"}
+    assert {each["kind"] for each in said["columns"]} == {"number"}
     bare = report("fit", *data, "-a", "perceptron")
     assert (said["features"], bare["columns"]) == (bare["features"], None)
     assert said["mistakes"] != bare["mistakes"]
     assert load(model).recipe_.get_feature_names_out().tolist() == ["x0", "x1", "x2"]
-    tested = report("evaluate", model, "rows.npz" if "X.npy" in data else data[0])
+    tested = report("evaluate", model, "rows.npz")
     assert tested["accuracy"] > tested["largest_class"]
+    code, _, errors = command("fit", "rows.svm", "--scale")
+    assert (code, "--scale takes no sparse rows" in errors) == (2, True)

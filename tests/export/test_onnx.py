@@ -6,7 +6,6 @@ from persistence.states import ESTIMATORS, fitted, made, states, three, two
 from persistence.states import X as ROWS
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -253,15 +252,6 @@ def test_recipes_for_arrays():
     new = np.column_stack([10.0 * NEW + 3.0, np.ones(len(NEW))])
     new[::4, 1:3] = np.nan
     check(clf, new)
-
-
-def test_recipes_for_sparse_rows(tmp_path):
-    rows = np.where(ROWS > 0.3, 10.0 * ROWS, 0.0)
-    dump_svmlight_file(rows, (two == "yes").astype(int), str(tmp_path / "rows.svm"))
-    clf = Perceptron().fit_stream(tmp_path / "rows.svm", recipe=streams.Recipe())
-    new = np.where(NEW > 0.3, NEW, 0.0)
-    found = run(to_onnx(clf), {"X": new})
-    assert_close(found["scores"], clf.decision_function(sparse.csr_matrix(new)), "float64")
 
 
 @pytest.mark.parametrize(

@@ -117,15 +117,10 @@ def test_the_end_of_a_stream_is_standard_scaling():
     np.testing.assert_allclose(recipe.transform(X), StandardScaler().fit_transform(X), atol=1e-10)
 
 
-def test_entries_of_sparse_rows_are_scaled_and_not_centred():
-    X = sparse.random(400, 7, 0.3, "csr", random_state=0)
-    Z = Recipe().fit(X).transform(X)
-    expected = StandardScaler(with_mean=False).fit_transform(X)
-    np.testing.assert_allclose(Z.toarray(), expected.toarray(), rtol=1e-10)
-    parts = Recipe()
-    for k in range(0, 400, 7):
-        parts.partial_fit(X[k : k + 7])
-    same(parts.transform(X), Z)
+def test_sparse_rows_are_refused():
+    for use in (Recipe().fit, lambda X: streams.open(X, np.arange(3), recipe=Recipe())):
+        with pytest.raises(StreamError, match="a recipe takes no sparse rows: AutoMargin"):
+            use(sparse.eye(3, format="csr"))
 
 
 def test_words_are_those_of_scikit_learn():

@@ -152,6 +152,8 @@ class Reading:
                     misuse(f"--{name} needs a table with column names; the format is {kind}.")
             if not self.scale:
                 return None
+            if kind == "svmlight":
+                misuse("--scale takes no sparse rows: --algorithm automargin or arow needs none.")
         from maxmargin.streams import Recipe
 
         return Recipe(

@@ -72,34 +72,6 @@ def are_moderate(numbers, largest):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def scale_entries(  # type: ignore[no-untyped-def]
-    values, columns, starts, learned, rows, counts, means, squares
-):
-    """Divide the entries of a CSR matrix by the deviation of their column, zeros included.
-
-    ``counts``, ``means`` and ``squares`` are those of stored entries in rows that are ``learned``;
-    ``rows`` is the number of these rows before, and the number after is returned. Nothing is
-    subtracted, so that zeros stay zeros.
-    """
-    for i in range(starts.size - 1):
-        learn = learned[i]
-        if learn:
-            rows += 1.0
-        for place in range(starts[i], starts[i + 1]):
-            k, x = columns[place], values[place]
-            if learn:
-                counts[k] += 1.0
-                before = x - means[k]
-                means[k] += before / counts[k]
-                squares[k] += before * (x - means[k])
-            zeros = max(rows - counts[k], 0.0)
-            total = squares[k] + means[k] * means[k] * counts[k] * zeros / max(rows, 1.0)
-            variance = total / max(rows, 1.0)
-            values[place] = x / np.sqrt(variance) if variance > 0.0 else x
-    return rows
-
-
-@Compiled
 def assemble(dense, places, hashed, hashed_values, words, size, out):  # type: ignore[no-untyped-def]
     """One CSR matrix of all features, in ascending order of columns, without zeros.
 

@@ -24,7 +24,7 @@ from maxmargin.streams.option_errors import (
     check_na_values,
     no_column,
 )
-from maxmargin.streams.recipe_plan import HASHED, EntriesPlan, Plan, Preparation, Running
+from maxmargin.streams.recipe_plan import HASHED, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.spellings import MISSING
 from maxmargin.streams.table_readers import FrameReader
@@ -61,8 +61,7 @@ class Recipe(TransformerMixin, BaseEstimator):
     drop : list of str, default=()
         Columns to ignore.
     scale : bool, default=True
-        Standardize numbers. Entries of sparse rows are divided by the standard deviation of their
-        column, but not centred.
+        Standardize numbers.
     missing : {"mean", "error", "skip"}, default="mean"
         Treatment of missing numbers and dates: impute the mean so far, with an indicator column if
         values were missing in the first rows; raise an error; or skip the row. (A missing category
@@ -131,7 +130,7 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     # ----------------------------------------------------------------------------- as a transformer
     def fit(self, X: Any, y: Any = None) -> Recipe:
-        """Learn from all rows of a frame, an array, a CSR matrix or a list of dicts."""
+        """Learn from all rows of a frame, an array or a list of dicts."""
         fresh = Recipe(**self.get_params(deep=False)).partial_fit(X, y)
         self.plan_, self.running_ = fresh.plan_, fresh.running_
         return self
@@ -178,19 +177,15 @@ class Recipe(TransformerMixin, BaseEstimator):
         rows = as_rows(X, plan)
         if plan is None:
             labels = None if y is None else np.asarray(y)[:GLANCE]
-            first = rows[:GLANCE] if sparse.issparse(rows) else rows.slice(0, GLANCE)
-            plan = self.plan_for(first, labels)
+            plan = self.plan_for(rows.slice(0, GLANCE), labels)
             rows = as_rows(X, plan)  # dicts are read by the kinds of the plan
-        if isinstance(plan, EntriesPlan) is not sparse.issparse(rows):
-            raise ValueError("X must be sparse if it was sparse before, and a table otherwise.")
         if lost := [each.name for each in plan.columns if each.name not in rows.column_names]:
             raise ValueError(f"X has no column {lost[0]!r}.")
         parts, bad, lacking = plan.encode(rows)
         if bad is not None:
             row = int(np.argmax(bad))
             column, trouble = plan.trouble(rows, row)
-            where = f"Row {row}, column {column!r}" if column else f"Row {row}"
-            raise OptionError(f"{where}: ", *trouble, ".")
+            raise OptionError(f"Row {row}, column {column!r}: ", *trouble, ".")
         if lacking is not None and not skips:
             raise ValueError(
                 f"Row {int(np.argmax(lacking))} lacks a number, and missing='skip' skips such rows "
@@ -198,11 +193,9 @@ class Recipe(TransformerMixin, BaseEstimator):
             )
         return plan, parts if lacking is None else parts[~lacking]
 
-    def plan_for(self, first: Any, labels: np.ndarray | None) -> Plan | EntriesPlan:
+    def plan_for(self, first: Any, labels: np.ndarray | None) -> Plan:
         """How to read the columns of a table that begins with these rows."""
         options = self._options()
-        if sparse.issparse(first):
-            return EntriesPlan()
         if strange := [name for name in options.kinds if name not in first.column_names]:
             raise StreamError(no_column(strange[0], first.column_names))
         columns = [found(name, first[name], labels, options) for name in first.column_names]
@@ -281,7 +274,7 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        if not isinstance(self.__dict__.get("plan_"), Plan):
+        if not hasattr(self, "plan_"):
             raise AttributeError("There are no names of columns.")
         return np.array([one.name for one in self.plan_.found], dtype=object)
 
@@ -343,17 +336,16 @@ class Recipe(TransformerMixin, BaseEstimator):
             "interactions": [list(pair) for pair in self.interactions],
             "na_values": list(self.na_values),
         }
-        plan, running, columns = self.plan_, self.running_, None
-        if isinstance(plan, Plan):
-            columns = [
-                {
-                    "name": one.name,
-                    "gaps": bool(one.gaps),
-                    "note": one.note,
-                    "column": one.column and {"kind": one.column.kind, **vars(one.column)},
-                }
-                for one in plan.found
-            ]
+        running = self.running_
+        columns = [
+            {
+                "name": one.name,
+                "gaps": bool(one.gaps),
+                "note": one.note,
+                "column": one.column and {"kind": one.column.kind, **vars(one.column)},
+            }
+            for one in self.plan_.found
+        ]
         return {
             "parameters": parameters,
             "columns": columns,
@@ -381,10 +373,8 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     def _restore(self, tree: dict[str, Any], options: RecipeOptions) -> None:
         """Take the fitted state from a `tree`, checked."""
-        columns, rows, known = tree["columns"], tree["rows"], tree["vocabularies"]
-        plan: Any = EntriesPlan()
-        if columns is not None:
-            plan = Plan([_found_from(one) for one in columns], options)
+        rows, known = tree["rows"], tree["vocabularies"]
+        plan = Plan([_found_from(one) for one in tree["columns"]], options)
         capacities, owners, buckets = plan.capacities(), tree["owners"], tree["buckets"]
         if len(known) != len(capacities) or not all(
             type(one) is list
@@ -414,10 +404,9 @@ class Recipe(TransformerMixin, BaseEstimator):
         begun = begun._replace(buckets=buckets[order], bucket_columns=places[order])
         arrays = {name: tree[name].copy() for name in ("counts", "means", "squares", "missing")}
         for name, array in arrays.items():
-            # Sparse rows may have had any number of columns.
-            like = getattr(begun, "missing" if name == "missing" else "counts")
-            shape = arrays["counts"].shape if columns is None and name != "missing" else like.shape
-            if array.shape != shape or array.dtype != like.dtype or not np.isfinite(array).all():
+            like = getattr(begun, name)
+            is_like = array.shape == like.shape and array.dtype == like.dtype
+            if not is_like or not np.isfinite(array).all():
                 raise ValueError(f"the recipe is damaged: {name} are not one for each column")
         if type(rows) is not float or not 0.0 <= rows < 2**53 or (arrays["counts"] < 0.0).any():
             raise ValueError("the recipe is damaged: a count is not a number")
@@ -439,10 +428,13 @@ def _found_from(tree: Mapping[str, Any]) -> Found:
     return Found(str(tree["name"]), column, bool(tree["gaps"]), str(tree["note"]))
 
 
-def as_rows(X: Any, plan: Any = None) -> Any:
-    """The rows that a recipe takes, as a table or a CSR matrix."""
+def as_rows(X: Any, plan: Plan | None = None) -> Any:
+    """The rows that a recipe takes, as a table."""
     if sparse.issparse(X):
-        return X.tocsr()
+        raise StreamError(
+            "a recipe takes no sparse rows: AutoMargin and learners with scaling='columns' need no "
+            "scaled columns."
+        )
     pa = arrow()
     if isinstance(X, pa.Table):
         if len(set(X.column_names)) < X.num_columns:
@@ -452,7 +444,7 @@ def as_rows(X: Any, plan: Any = None) -> Any:
         return FrameReader(X).whole()
     if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
         names = dict.fromkeys(str(name) for row in X for name in row)
-        kinds = plan.input_kinds() if isinstance(plan, Plan) else dict.fromkeys(names, "text")
+        kinds = plan.input_kinds() if plan else dict.fromkeys(names, "text")
         columns = {
             name: column_of(name, [row.get(name) for row in X], kind)
             for name, kind in kinds.items()

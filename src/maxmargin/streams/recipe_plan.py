@@ -32,7 +32,6 @@ from maxmargin.streams.feature_rows import (
     NOWHERE,
     are_moderate,
     assemble,
-    scale_entries,
     standardise,
 )
 from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found, RecipeOptions
@@ -45,7 +44,6 @@ HASHED = -1  # the owner of columns of hashed values, in place of the number of 
 LARGEST_WIDTH = 2**31 - 2
 # Number of rows that are standardized together: they stay in the cache.
 ROWS_AT_ONCE = 32
-UNUSABLE = "a number is missing or too large"
 
 
 class OneHotColumn(NamedTuple):
@@ -253,16 +251,8 @@ class Plan:
         return {each.name: each.input_kind() for each in self.columns}
 
     # ---------------------------------------------------------------------- values of single rows
-    def encode(self, rows: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
-        """Encode the rows of a table or a matrix, which of them are invalid, and which to skip."""
-        parts, bad, lacking = (
-            self._of_matrix(rows) if isinstance(rows, np.ndarray) else self._of_table(rows)
-        )
-        if self.missing == "error" and lacking is not None:
-            return parts, lacking if bad is None else bad | lacking, None
-        return parts, bad, lacking
-
-    def _of_table(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
+    def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
+        """Encode the rows of a table, which of them are invalid, and which to skip."""
         read = {each.name: values_of(each, table, self._na) for each in self.columns}
         rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
         dense[:, len(self._numbers) :] = 0.0
@@ -292,22 +282,9 @@ class Plan:
             self._hashed(read, rows),
             self._words(read),
         )
+        if self.missing == "error" and lacking is not None:
+            return parts, lacking if bad is None else bad | lacking, None
         return parts, bad, lacking
-
-    def _of_matrix(self, X: np.ndarray) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
-        """The same for a matrix, if all columns are numbers."""
-        rows, dense = X.shape[0], np.zeros((X.shape[0], self._n_dense))
-        used = [k for k, one in enumerate(self.found) if one.column is not None]
-        numbers = X if len(used) == X.shape[1] else X[:, used]
-        dense[:, : len(used)] = numbers
-        missing: Any = np.isnan(numbers)
-        missing, large = missing if missing.any() else None, np.abs(numbers) > LARGEST_NUMBER
-        bad = large.any(axis=1) if large.any() else None
-        lacking = None
-        if self.missing != "mean" and missing is not None:
-            lacking = missing.any(axis=1)
-        nothing = np.empty((rows, 0), np.int64)
-        return Parts(dense, missing, nothing, [], [], nothing, None), bad, lacking
 
     def _places(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
         parts = [
@@ -566,63 +543,3 @@ def _with_own_columns(
     own = sparse.csr_matrix((words.data[known], columns[known], starts), shape=shape)
     own.sort_indices()
     return own.data, own.indices.astype(np.int64), own.indptr.astype(np.int64)
-
-
-class EntriesPlan:
-    """How entries of sparse rows are scaled: by the deviations of their columns."""
-
-    columns = found = ()
-    grows = is_hashed = False
-
-    def capacities(self) -> list[int]:
-        return []
-
-    def width(self, running: Running) -> int:
-        return running.counts.size
-
-    def feature_names(self, running: Running) -> list[str]:
-        return [f"x{k}" for k in range(running.counts.size)]
-
-    def formula(self, running: Running) -> Preparation:
-        ones = sparse.csr_matrix(np.ones((1, running.counts.size)))
-        factors = self.prepare(ones, running, learn=False)[0].toarray()[0]
-        names, nothing = self.feature_names(running), np.zeros(factors.size)
-        gaps, width = nothing * np.nan, factors.size
-        return Preparation(names, names, nothing, 1.0 / factors, gaps, width=width)
-
-    def described(self, running: Running) -> list[dict[str, Any]]:
-        return []  # no column has a name, and all are numbers
-
-    def begin(self, known: Sequence[Mapping[str, int]] | None = None) -> Running:
-        nothing = np.zeros(0)
-        return Running(0.0, nothing, nothing, nothing, np.zeros(0, np.int64))
-
-    def encode(self, X: sparse.csr_matrix) -> tuple[Any, np.ndarray | None, None]:
-        """The rows, and which of them have a number that is missing or too large."""
-        fine = np.abs(X.data) <= LARGEST_NUMBER
-        if fine.all():
-            return X, None, None
-        bad = np.zeros(X.shape[0], bool)
-        bad[np.searchsorted(X.indptr, np.flatnonzero(~fine), side="right") - 1] = True
-        return X, bad, None
-
-    def trouble(self, X: sparse.csr_matrix, row: int) -> tuple[str, Message]:
-        return "", (UNUSABLE,)
-
-    def prepare(
-        self,
-        X: sparse.csr_matrix,
-        running: Running,
-        learn: bool,
-        ignored: np.ndarray | None = None,
-    ) -> tuple[Any, Running]:
-        """As `Plan.prepare`; rows may be wider than those before."""
-        more = max(0, X.shape[1] - running.counts.size)
-        before = running.counts, running.means, running.squares
-        counts, means, squares = (np.pad(each, (0, more)) for each in before)
-        values = X.data.astype(np.float64)
-        counting = np.ones(X.shape[0], bool) if ignored is None else ~ignored
-        columns, starts, learned = X.indices, X.indptr, counting & learn
-        rows = scale_entries(values, columns, starts, learned, running.rows, counts, means, squares)
-        scaled = sparse.csr_matrix((values, columns, starts), shape=X.shape, copy=False)
-        return scaled, running._replace(rows=rows, counts=counts, means=means, squares=squares)

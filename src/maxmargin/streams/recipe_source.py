@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin.streams.arrow import arrow
 from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.recipe import Recipe, as_rows
-from maxmargin.streams.recipe_plan import UNUSABLE, EntriesPlan, Parts
+from maxmargin.streams.recipe_plan import Parts, Plan
 from maxmargin.streams.source import (
     OTHERWISE,
     Block,
@@ -32,37 +33,28 @@ class PreparedSource(DelegatingSource):
     def __init__(self, source: Source, recipe: Recipe, *, frozen: bool = False) -> None:
         super().__init__(source)
         self._recipe = recipe
-        self._plan: Any = self._plan_for(recipe)
+        self._plan = self._plan_for(recipe)
         self._begin = recipe.running_ if hasattr(recipe, "running_") else self._plan.begin()
         self._reached, self._least_width = self._begin, 0
         self._is_frozen = self._is_over = frozen
 
-    def _plan_for(self, recipe: Recipe) -> Any:
+    def _plan_for(self, recipe: Recipe) -> Plan:
         if hasattr(recipe, "plan_"):
             return recipe.plan_
         if self._source.plan is not None:
             return self._source.plan
-        first = self._first_rows() if self.repeatable else None
-        if first is None:
-            raise StreamError(f"{self.name}: a recipe for matrices needs rows to look at.")
-        if sparse.issparse(first):
-            return EntriesPlan()
-        table = as_rows(first)
-        kinds = dict.fromkeys(table.column_names, "number") | dict(recipe.kinds or {})
-        self._recipe = Recipe(**{**recipe.get_params(deep=False), "kinds": kinds})
-        return self._recipe.plan_for(table, None)
-
-    def _first_rows(self) -> Any:
-        """The rows to infer kinds from, or a sparse block."""
-        found, rows = list[Any](), 0
-        for block in self._source.blocks():
-            if sparse.issparse(block.X):
-                return block.X
-            found.append(block.X[: GLANCE - rows])
-            rows += len(found[-1])
+        tables, rows = list[Any](), 0
+        for block in self._source.blocks() if self.repeatable else ():
+            tables.append(as_rows(block.X).slice(0, GLANCE - rows))
+            rows += tables[-1].num_rows
             if rows >= GLANCE:
                 break
-        return np.concatenate(found) if found else None
+        if not tables:
+            raise StreamError(f"{self.name}: a recipe for matrices needs rows to look at.")
+        first = arrow().concat_tables(tables)
+        kinds = dict.fromkeys(first.column_names, "number") | dict(recipe.kinds or {})
+        self._recipe = Recipe(**{**recipe.get_params(deep=False), "kinds": kinds})
+        return self._recipe.plan_for(first, None)
 
     def survey(self) -> Survey:
         found = super().survey()
@@ -71,15 +63,12 @@ class PreparedSource(DelegatingSource):
             for block in self._source.blocks():
                 running = self._prepared(block, running, learn=True)[2]
             self._least_width = self._plan.width(running)
-        return found._replace(width=self._width(found.width))
+        return found._replace(width=self._width())
 
     def glance(self) -> Survey:
-        found = super().glance()
-        return found._replace(width=self._width(found.width))
+        return super().glance()._replace(width=self._width())
 
-    def _width(self, raw: int) -> int:
-        if isinstance(self._plan, EntriesPlan):
-            return raw
+    def _width(self) -> int:
         return max(self._plan.width(self._reached), self._least_width)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
@@ -113,10 +102,13 @@ class PreparedSource(DelegatingSource):
         """The rows of a block as the plan prepares them, and which of them to skip."""
         if isinstance(block.X, Parts):
             return block.X, None
-        rows, bad, lacking = self._plan.encode(block.X)
+        table = as_rows(block.X)
+        rows, bad, lacking = self._plan.encode(table)
         if bad is not None:
-            row = block.end - block.X.shape[0] + int(np.argmax(bad))
-            raise StreamError(f"{self.name}, row {row + 1}: {UNUSABLE}.")
+            row = int(np.argmax(bad))
+            column, trouble = self._plan.trouble(table, row)
+            where = f"{self.name}, row {block.end - len(bad) + row + 1}, column {column!r}"
+            raise StreamError(f"{where}: ", *trouble, ".")
         return rows, lacking
 
     def begin(self) -> None:
