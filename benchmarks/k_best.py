@@ -19,18 +19,13 @@ CASE = "one update"
 
 @Compiled
 def many_updates(rivals, outputs, count, rule, trial):  # type: ignore[no-untyped-def]
-    """As in the loop: outputs, heap, all rivals in turn, steps."""
+    """As in the loop: outputs, gaps, steps."""
     total = 0.0
     for n in range(outputs.shape[0]):
         for c in range(count):
             rivals.outputs[c] = outputs[n, c]
-        size, taken = rivals.challengers(0, rule, trial), 0
-        while size > 0:
-            rivals.taken[taken] = rivals.heap[0]
-            rivals.gaps[taken] = rivals.missing[rivals.heap[0]]
-            taken += 1
-            size = rivals.pop(size)
-        total += rivals.solve(taken, 1.0)
+        rivals.find_gaps(0, rule, trial)
+        total += rivals.solve(0, count, 1.0)[1]
     return total
 
 

@@ -248,8 +248,8 @@ MUTANTS = (
     ),
     Mutant(
         "joint: the next rival is active one too soon",
-        "while active < count and self.gaps[active] > total / (active + 1.0):",
-        "while active < count and self.gaps[active] > total / (active + 2.0):",
+        "if not gap > total / (count + 1.0):",
+        "if not gap > total / (count + 2.0):",
         MULTICLASS,
     ),
     Mutant(

@@ -3,8 +3,8 @@
 A row x of class y violates the constraint of a rival z if ``w_y.x - w_z.x`` is too small. The
 constraint is along the vector that has x in block y and -x in block z; for different rivals such
 vectors have the products ``x.x (I + 1 1')``. So the smallest step that lifts all violated margins
-to what is wanted is found by one scan over the violations, the worst first: with m of them active
-and the gaps ``g = wanted - margin``,
+to what is wanted is found by taking one violation after the other, the worst first: with m of them
+active and the gaps ``g = wanted - margin``,
 
     steps = (g - T) / x.x  for the active ones,     T = (sum of their g) / (m + 1),
 
@@ -29,22 +29,16 @@ class Rivals(NamedTuple):
 
     Attributes
     ----------
-    missing : the gap between required and actual margin of each rival in the heap
-    heap : rivals with violated constraints, the largest gap on top (then the highest output, then
-        the first class)
-    taken, gaps, steps : the rivals taken from the heap, their gaps, and their steps
+    missing : the gap between required and actual margin of each rival with a violated constraint,
+        and -inf for all others
+    taken, gaps, steps : the rivals with steps, the worst first, their gaps, and their steps
     """
 
     outputs: Annotated[np.ndarray, Buffer("problems")]
     missing: Annotated[np.ndarray, Buffer("problems")]
-    heap: Annotated[np.ndarray, Buffer("problems", dtype=np.int64)]
     taken: Annotated[np.ndarray, Buffer("problems", dtype=np.int64)]
     gaps: Annotated[np.ndarray, Buffer("problems")]
     steps: Annotated[np.ndarray, Buffer("problems")]
-
-    def gap(self, own, rival):
-        """The required margin over a rival minus the actual one."""
-        return 1.0 - (self.outputs[own] - self.outputs[rival])
 
     def least_margin(self, own):
         """The least margin of class ``own`` over a rival."""
@@ -60,67 +54,42 @@ class Rivals(NamedTuple):
         given = trial.ww, trial.xx, trial.largest_xx, trial.t, trial.k, trial.weight
         return Trial(margin, *given)
 
-    def worst(self, own, rule, trial):
-        """The rival on top of the heap of `challengers`, without that heap."""
+    def find_gaps(self, own, rule, trial):
+        """Fill ``missing``; constraints for which the rule is active are violated."""
+        for c in range(self.outputs.size):
+            self.missing[c] = -np.inf
+            if c != own and rule.active(self.against(own, c, trial)):
+                self.missing[c] = 1.0 - (self.outputs[own] - self.outputs[c])
+
+    def worst(self, own):
+        """The rival with the largest gap; of equal ones the highest output, then the first."""
         found, largest = own, -np.inf
         for c in range(self.outputs.size):
-            if c != own and rule.active(self.against(own, c, trial)):
-                gap = self.gap(own, c)
-                if gap > largest or (gap == largest and self.outputs[c] > self.outputs[found]):
-                    found, largest = c, gap
+            gap = self.missing[c]
+            if gap > largest or (gap == largest and self.outputs[c] > self.outputs[found]):
+                found, largest = c, gap
         return found
 
-    def challengers(self, own, rule, trial):
-        """Make a heap of the rivals for which the rule is active; returns its size."""
-        size = 0
-        for c in range(self.outputs.size):
-            if c != own and rule.active(self.against(own, c, trial)):
-                self.missing[c] = self.gap(own, c)
-                self.heap[size] = c
-                size += 1
-        for at in range(size // 2 - 1, -1, -1):
-            self.sink(at, size)
-        return size
-
-    def is_above(self, one, other):
-        if self.missing[one] != self.missing[other]:
-            return self.missing[one] > self.missing[other]
-        output, rival = self.outputs[one], self.outputs[other]
-        return output > rival or (output == rival and one < other)
-
-    def sink(self, at, size):
-        """Restore the heap below the place ``at``."""
-        while True:
-            child = 2 * at + 1
-            if child >= size:
-                return
-            if child + 1 < size and self.is_above(self.heap[child + 1], self.heap[child]):
-                child += 1
-            if not self.is_above(self.heap[child], self.heap[at]):
-                return
-            self.heap[at], self.heap[child] = self.heap[child], self.heap[at]
-            at = child
-
-    def pop(self, size):
-        """Remove the rival on top; returns the new size."""
-        self.heap[0] = self.heap[size - 1]
-        self.sink(0, size - 1)
-        return size - 1
-
-    def solve(self, count, xx):
-        """Compute the steps for the first ``count``, descending, gaps; returns their sum."""
-        active, total = 0, 0.0
-        while active < count and self.gaps[active] > total / (active + 1.0):
-            total += self.gaps[active]
-            active += 1
-        level = total / (active + 1.0)
+    def solve(self, own, most, xx):
+        """Compute the steps for at most so many rivals; returns their number and their sum."""
+        count, total = 0, 0.0
+        while count < most:
+            rival = self.worst(own)
+            gap = self.missing[rival]
+            if not gap > total / (count + 1.0):
+                break
+            self.taken[count], self.gaps[count] = rival, gap
+            self.missing[rival] = -np.inf
+            total += gap
+            count += 1
+        level = total / (count + 1.0)
         for k in range(count):
-            self.steps[k] = (self.gaps[k] - level) / xx if k < active else 0.0
-        return level / xx
+            self.steps[k] = (self.gaps[k] - level) / xx
+        return count, level / xx
 
 
-bridge("is_above", "pop", "gap", "least_margin", "against")
-bridge("worst", "challengers", "sink", "solve", inline=False)
+bridge("least_margin", "against")
+bridge("worst", "find_gaps", "solve", inline=False)
 
 
 def new_rivals(classes: int) -> Rivals:
@@ -173,31 +142,3 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
             must_maintain |= space.rescale(0, shrink, trials)
     tally[0].trials, tally[0].mistakes, tally[0].largest_xx = trials, mistakes, largest_xx
     return n, must_maintain
-
-
-@Compiled
-def _solve(rivals, count, xx):  # type: ignore[no-untyped-def]
-    return rivals.solve(count, xx)
-
-
-def smallest_steps(gaps: np.ndarray, xx: float) -> np.ndarray:
-    """The coefficients of the constraints, in order, of the smallest step that closes all ``gaps``.
-
-    A gap is the required margin minus the actual one: ``1 - margin``. The vectors of the
-    constraints have the inner products ``xx * (I + 1 1')``, as for one example against several
-    rival labels that have separate blocks of weights. Structured labels that share features have
-    other products.
-
-    Examples
-    --------
-    >>> smallest_steps(np.array([1.0, 1.0, 0.1]), 1.0).round(3).tolist()
-    [0.333, 0.333, 0.0]
-    """
-    gaps = np.asarray(gaps, dtype=np.float64)
-    ranks = np.argsort(-gaps, kind="stable")
-    rivals = new_rivals(gaps.size)
-    rivals.gaps[:] = gaps[ranks]
-    _solve(rivals, gaps.size, float(xx))
-    steps = np.empty_like(gaps)
-    steps[ranks] = rivals.steps
-    return steps

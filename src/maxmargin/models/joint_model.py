@@ -17,7 +17,7 @@ from maxmargin.models.resizing import sum_up_private_blocks
 from maxmargin.models.spec import WeightsSpec
 from maxmargin.spaces.joint_space import JointSpace, JointWitness, KBest, OneBest
 from maxmargin.spaces.linear_space import LinearSpace
-from maxmargin.spaces.problem_scalars import ROUNDING
+from maxmargin.spaces.problem_scalars import ROUNDING, mark_masses
 
 
 def new_joint_space(linear: LinearSpace, spec: WeightsSpec) -> JointSpace:
@@ -62,6 +62,10 @@ class JointModel(LinearModel):
 
     def maintain(self, space: Any) -> None:
         maintain(space)
+        scalars = self.linear.scalars.table
+        if scalars.updates[0] >= scalars.next_mark[0]:
+            self.linear.witness.mark[:] = self.linear.weights
+            mark_masses(scalars, np.zeros(1, np.intp))
 
     def weights(self) -> np.ndarray:
         return self._averaged(self.linear.weights, self.linear.scalars.table.scale[:1])

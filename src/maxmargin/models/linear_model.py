@@ -28,7 +28,6 @@ from maxmargin.spaces.certificate_vectors import (
     MeanWitness,
     Witness,
     mean_weights,
-    remember,
 )
 from maxmargin.spaces.diagonal_space import AdaptiveRates, Confidence, DiagonalSpace, Leader
 from maxmargin.spaces.euclid import Euclid
@@ -36,7 +35,7 @@ from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.pnorm_plane import PlaneSpace
-from maxmargin.spaces.problem_scalars import AWAITING, SINCE_SNAPSHOT
+from maxmargin.spaces.problem_scalars import AWAITING, SINCE_SNAPSHOT, mark_masses
 
 Rows = DenseRows | SparseRows
 
@@ -229,9 +228,15 @@ class LinearModel(OnlineModel):
             self._take_snapshots(problems)
 
     def _take_snapshots(self, problems: np.ndarray) -> None:
-        linear, witness = self.linear, self.linear.witness
-        vectors = linear.weights, witness.share, witness.mark, witness.mark_share
-        remember(*vectors, linear.scalars.table, problems)
+        """They are due whenever the updates have doubled, so their cost per update vanishes."""
+        witness = self.linear.witness
+        for mark, vectors in (
+            (witness.mark, self.linear.weights),
+            (witness.mark_share, witness.share),
+        ):
+            if mark.size:
+                mark[problems] = vectors[problems]
+        mark_masses(self.linear.scalars.table, problems)
 
     # ----------------------------------------------------------------------------- what was learned
     def weights(self) -> np.ndarray:

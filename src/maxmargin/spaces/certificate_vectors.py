@@ -23,7 +23,7 @@ import numpy as np
 
 from maxmargin.core.array_fields import Array
 from maxmargin.core.loop import AnyRow
-from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
+from maxmargin.core.numba_backend import bridge, with_methods_of
 
 # Averaged scales beyond this, or its inverse, are folded; it bounds the loss of digits.
 LARGEST_AVERAGED_SCALE = 1e4
@@ -133,28 +133,6 @@ class MeanSpace(NamedTuple):
 
 
 bridge("close_past", inline=False)
-
-
-@Compiled
-def remember(weights, share, mark, mark_share, table, problems):  # type: ignore[no-untyped-def]
-    """Take snapshots of the vectors and masses of the given problems, in one step.
-
-    The next ones are at twice as many updates, so that their amortised cost vanishes.
-    """
-    for n in range(problems.size):
-        c = problems[n]
-        if c < share.shape[0]:
-            for j in range(share.shape[1]):
-                mark_share[c, j] = share[c, j]
-        if c < mark.shape[0]:
-            for j in range(mark.shape[1]):
-                mark[c, j] = weights[c, j]
-        record = table[c]
-        record.mark_positive = record.positive
-        record.mark_negative = record.negative
-        record.mark_hidden_positive = record.hidden_positive
-        record.mark_hidden_negative = record.hidden_negative
-        record.next_mark = 2 * record.updates
 
 
 def mean_weights(

@@ -24,7 +24,8 @@ class OneBest(NamedTuple):
 
     def correct(self, space, rows, i, y, rule, trial, xx):
         rivals = space.rivals
-        rival = rivals.worst(y, rule, trial)
+        rivals.find_gaps(y, rule, trial)
+        rival = rivals.worst(y)
         margin = rivals.outputs[y] - rivals.outputs[rival]
         shrink, step = rule.step(rivals.against(y, rival, trial))
         must_maintain = shrink != 1.0 and space.rescale(0, shrink, trial.t)
@@ -41,14 +42,9 @@ class KBest(NamedTuple):
     most: int
 
     def correct(self, space, rows, i, y, rule, trial, xx):
-        rivals, count = space.rivals, 0
-        size = rivals.challengers(y, rule, trial)
-        while count < self.most and size > 0:
-            rivals.taken[count] = rivals.heap[0]
-            rivals.gaps[count] = rivals.missing[rivals.heap[0]]
-            count += 1
-            size = rivals.pop(size)
-        total = rivals.solve(count, xx)
+        rivals = space.rivals
+        rivals.find_gaps(y, rule, trial)
+        count, total = rivals.solve(y, self.most, xx)
         cross, squares = 0.0, total * total
         for k in range(count):
             step = rivals.steps[k]
@@ -69,10 +65,6 @@ class JointWitness(NamedTuple):
     def scale(self, c, factor):
         for j in range(self.mark.shape[1]):
             self.mark[c, j] *= factor
-
-    def snapshot(self, weights, c):
-        for j in range(self.mark.shape[1]):
-            self.mark[c, j] = weights[c, j]
 
 
 @with_methods_of(AnyRow)
@@ -141,11 +133,7 @@ class JointSpace(NamedTuple):
         linear = self.linear
         if linear.scalars.must_fold(0, linear.geometry.scale_limit()):
             linear.fold_lines(0, 0, linear.weights.shape[0], linear.scalars.table[0].scale)
-        if linear.scalars.table[0].updates >= linear.scalars.table[0].next_mark:
-            for c in range(linear.weights.shape[0]):
-                linear.witness.snapshot(linear.weights, c)
-            linear.scalars.mark_masses(0)
 
 
 bridge("correct", "step_all", "step_class", "record_joint_step")
-bridge("compute_outputs", "snapshot", inline=False)
+bridge("compute_outputs", inline=False)

@@ -101,14 +101,12 @@ class Scalars(NamedTuple):
         if factor == 0.0:
             record.norm2 = 0.0
 
-    def mark_masses(self, c):
-        """Store the masses of a snapshot; the next one is due at twice as many updates."""
-        record = self.table[c]
-        record.mark_positive = record.positive
-        record.mark_negative = record.negative
-        record.mark_hidden_positive = record.hidden_positive
-        record.mark_hidden_negative = record.hidden_negative
-        record.next_mark = 2 * record.updates
+
+bridge("multiply", "grow_norm2", "has_drifted", "count_update", "must_fold")
 
 
-bridge("multiply", "grow_norm2", "has_drifted", "count_update", "must_fold", "mark_masses")
+def mark_masses(table: np.recarray, problems: np.ndarray) -> None:
+    """Store the masses at a snapshot; the next one is due at twice as many updates."""
+    for mass in ("positive", "negative", "hidden_positive", "hidden_negative"):
+        table[f"mark_{mass}"][problems] = table[mass][problems]
+    table.next_mark[problems] = 2 * table.updates[problems]
