@@ -91,6 +91,11 @@ class MaxMargin(Kernels, Predicting):
         "loo" enables `predict_proba`: Platt's sigmoid of the score, fitted to leave-one-out scores,
         so that no row is held out. Needs the squared hinge loss and ``soft_margin > 0``; see
         `docs/probabilities.md`.
+    loo : {"formula", "certified", "exact"}, default="formula"
+        How leave-one-out errors of `path` and ``soft_margin="auto"`` are found. The formula takes
+        no other row to change its state. "certified" proves for each row how far the formula can
+        be from the fit without the row, and returns bounds on errors and losses; "exact" also fits
+        without each row for which that is not proved.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
@@ -175,6 +180,7 @@ class MaxMargin(Kernels, Predicting):
     class_weight: Any = None
     verbose: int = 0
     calibration: str | None = None
+    loo: str = "formula"
 
     facts: ClassVar[Facts] = Facts(
         guarantee="the maximum margin, exactly",
@@ -192,6 +198,7 @@ class MaxMargin(Kernels, Predicting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
         "calibration": [StrOptions({"loo"}), None],
+        "loo": [StrOptions({"formula", "certified", "exact"})],
     }
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MaxMargin:
@@ -236,7 +243,8 @@ class MaxMargin(Kernels, Predicting):
         that can be left out without any other row entering or leaving the active set, those with
         ``y f(x) < 1``, and an approximation otherwise. With more than 1500 features and more than
         1500 rows, or a kernel and more than 16 384 rows, five folds take their place.
-        `RegularizationPath.method` says which was used.
+        `RegularizationPath.method` says which was used. With `loo` other than "formula", errors and
+        losses have proved bounds.
 
         Parameters
         ----------
@@ -262,6 +270,7 @@ class MaxMargin(Kernels, Predicting):
         return ExactTrainer(
             self.loss,
             self.calibration is not None,
+            self.loo,
             ExpansionSpec(
                 fit_intercept=self.fit_intercept,
                 soft_margin=0.0 if self.soft_margin == "auto" else float(self.soft_margin),
@@ -440,9 +449,11 @@ class ExactTrainer:
 
     can_grow = False
 
-    def __init__(self, loss: str, calibrated: bool, spec: ExpansionSpec, options: Options) -> None:
+    def __init__(
+        self, loss: str, calibrated: bool, loo: str, spec: ExpansionSpec, options: Options
+    ) -> None:
         self.loss, self.spec, self.options = loss, spec, options
-        self.calibrated = calibrated
+        self.calibrated, self.loo = calibrated, loo
 
     def fit(
         self,
@@ -458,7 +469,7 @@ class ExactTrainer:
             posed = self._posed(problem)
             if options.soft_margin == "auto":
                 lambdas = usual_lambdas(posed.data)
-                path = follow_path(posed, lambdas, advance, patience=PATIENCE)
+                path = follow_path(posed, lambdas, advance, patience=PATIENCE, loo=self.loo)
                 posed = posed.with_penalty(path.soft_margin)
                 more = {"path_": path, "soft_margin_": path.soft_margin}
             found = solve(posed.data, posed.task, posed.number, advance)
@@ -488,7 +499,7 @@ class ExactTrainer:
         posed = self._posed(problem)
         with bar("MaxMargin", None, "steps", enabled=bool(self.options.verbose)) as advance:
             chosen = _lambdas(posed.data, lambdas)
-            return follow_path(posed, chosen, advance, keep_weights=keep_weights)
+            return follow_path(posed, chosen, advance, keep_weights=keep_weights, loo=self.loo)
 
     def _problem(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         options = self.options
@@ -676,11 +687,12 @@ def checked_path(found: Any) -> RegularizationPath | None:
         path = RegularizationPath(**found)
     except TypeError as error:
         raise model_tree.Misfit("path: not a regularization path, or parts are missing") from error
-    arrays = [path.lambdas, path.loo_error, path.loo_loss, path.margins, path.bounds]
+    proved = [each for each in (path.loo_error_bounds, path.loo_loss_bounds) if each is not None]
+    arrays = [path.lambdas, path.loo_error, path.loo_loss, path.margins, path.bounds, *proved]
     if not all(isinstance(each, np.ndarray) and each.dtype == float for each in arrays):
         raise model_tree.Misfit("path: lambdas are missing or not numeric")
     size = path.lambdas.size
-    shapes = [(size,)] * 3 + [(size, *path.margins.shape[1:2])] * 2
+    shapes = [(size,)] * 3 + [(size, *path.margins.shape[1:2])] * 2 + [(size, 2)] * len(proved)
     fits = size > 0 and path.margins.ndim == 2 and [each.shape for each in arrays] == shapes
     fits = fits and type(path.method) is str and type(path.n_left_out) is int
     if not fits or (path.lambdas <= 0.0).any() or np.isnan(path.loo_loss).all():

@@ -26,6 +26,12 @@ from maxmargin.certificates.scalar_bounds import soft_margin_of_square
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
+from maxmargin.solvers.certified_leave_one_out import (
+    InverseProducts,
+    ProductsOfColumns,
+    ProductsOfRows,
+)
+from maxmargin.solvers.hessian import cholesky
 from maxmargin.solvers.kernel_systems import KernelSystems, Target
 from maxmargin.solvers.newton import FIRST_MU, NOTHING, SMALL, Solution, Stage, Task, are_reached
 from maxmargin.solvers.newton_lines import KEPT, NewtonLines
@@ -429,6 +435,29 @@ class KernelOracle:
         squares = np.where(chosen, slack * slack, 0.0)
         losses = np.stack([weights @ squares, weights[rows] @ squares[rows]], axis=1)
         return (1.0 - slack / shares)[rows].T, losses
+
+    def inverse_products(
+        self, curvature: KernelSystems, stage: Stage, c: int
+    ) -> tuple[np.ndarray, InverseProducts]:
+        """As `linear_oracle.LinearOracle.inverse_products`."""
+        data, chosen = self.data, ((self.slack[:, c] > 0.0) & self.rest[:, 0])[self.everything]
+        active = self.everything[chosen]
+        weights, points = data.sample_weight[active], data.points.take(self.everything)
+        cross = self.products.gram(data.kernel, data.points.take(active), points)
+        cross = cross.astype(float, copy=False)
+        system = cross[:, chosen].copy()
+        system[np.diag_indices(active.size)] += stage.penalty / weights
+        if (factor := cholesky(system)) is None:
+            return chosen, ProductsOfColumns(np.full((1, chosen.size), np.nan))
+        return chosen, ProductsOfRows(
+            factor=factor,
+            active=np.flatnonzero(chosen),
+            weights=weights,
+            cross=cross,
+            squares=data.kernel.diagonal(points),
+            penalty=stage.penalty,
+            intercept=data.intercept,
+        )
 
     def mistakes(self) -> np.ndarray:
         """In how many problems each row that counts is on the wrong side."""

@@ -15,6 +15,11 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotri, dpotrs
 
 from maxmargin.solvers import newton_passes
+from maxmargin.solvers.certified_leave_one_out import (
+    InverseProducts,
+    ProductsOfColumns,
+    ProductsOfRows,
+)
 from maxmargin.solvers.hessian import (
     BLOCK,
     LEAST_REMAINDER,
@@ -108,6 +113,19 @@ class Hessians(Steps):
             newton_passes.leverages(self.rows, chosen, weights, self.buffers, inverse, leverages)
         return np.maximum(1.0 - leverages, LEAST_REMAINDER)
 
+    def inverse_products(self, stage: Stage, c: int) -> InverseProducts:
+        _, factor = self._factor(stage, c)
+        numbers, size = self.oracle.numbers, self.center.size
+        if factor is None:
+            return ProductsOfColumns(np.full((1, numbers.size), np.nan))
+        solved = np.empty((size, numbers.size))
+        ones = np.ones(self.oracle.data.sample_weight.size)
+        for start in range(0, numbers.size, BLOCK):
+            some = slice(start, start + BLOCK)
+            block = gathered(self.rows, numbers[some], ones, self.center)
+            solved[:, some] = dtrsm(1.0, factor, block.T, lower=1, overwrite_b=1)
+        return ProductsOfColumns(solved)
+
     def _factor(self, stage: Stage, c: int) -> tuple[np.ndarray, np.ndarray | None]:
         """The matrix of the present active rows, and Cholesky's factor of the system."""
         now, matrix = self.oracle.between(stage, c), self.matrices[c]
@@ -199,6 +217,21 @@ class Grams(Steps):
         own = stage.penalty / data.sample_weight[oracle.numbers[active]]
         all_active = remainders_of_products(factor, own, data.intercept)
         return all_active[np.searchsorted(active, places)]
+
+    def inverse_products(self, stage: Stage, c: int) -> InverseProducts:
+        oracle, data = self.oracle, self.oracle.data
+        active = np.flatnonzero(oracle.slack[c] > 0.0)
+        if (factor := cholesky(self._system(stage, active))) is None:
+            return ProductsOfColumns(np.full((1, oracle.numbers.size), np.nan))
+        return ProductsOfRows(
+            factor=factor,
+            active=active,
+            weights=data.sample_weight[oracle.numbers[active]],
+            cross=self.gram[active],
+            squares=self.gram.diagonal(),
+            penalty=stage.penalty,
+            intercept=data.intercept,
+        )
 
     def _system(self, stage: Stage, active: np.ndarray) -> np.ndarray:
         system, ends = self.gram[np.ix_(active, active)], np.arange(active.size)

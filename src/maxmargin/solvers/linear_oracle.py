@@ -12,6 +12,7 @@ from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.evidence import Evidence, mixture_length
 from maxmargin.certificates.scalar_bounds import soft_margin_of_square
 from maxmargin.solvers import newton_passes
+from maxmargin.solvers.certified_leave_one_out import InverseProducts
 from maxmargin.solvers.hessian import BLOCK, gathered, is_gathered
 from maxmargin.solvers.linear_curvature import Gradients, Grams, Hessians
 from maxmargin.solvers.newton import (
@@ -564,6 +565,12 @@ class LinearOracle:
             losses[c, 1] = slack[c, active] ** 2 @ weights[active]
             slack[c, active] /= curvature.remainders(stage, c, places[active])
         return 1.0 - slack, losses
+
+    def inverse_products(
+        self, curvature: Any, stage: Stage, c: int
+    ) -> tuple[np.ndarray, InverseProducts]:
+        """Which rows are active in a problem, and ``x_i' A^-1 x_j`` with their Hessian A."""
+        return self.slack[c] > 0.0, curvature.inverse_products(stage, c)
 
     def mistakes(self) -> np.ndarray:
         """In how many problems each row is on the wrong side."""

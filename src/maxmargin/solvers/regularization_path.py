@@ -14,16 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.models.blas_threads import one_thread
+from maxmargin.solvers.certified_leave_one_out import deviations
 from maxmargin.solvers.hessian import BLOCK
 from maxmargin.solvers.kernel_oracle import KernelRows
 from maxmargin.solvers.linear_oracle import LinearRows
-from maxmargin.solvers.newton import Advance, Task, approach, finish, newton
+from maxmargin.solvers.newton import Advance, Task, approach, finish, newton, silent
 
 # How many lambdas, so many of them to a factor of 10.
 LAMBDAS, PER_DECADE = 13, 2
 # Of more rows a random sample is left out: to choose lambda, and for their outputs themselves.
 MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
 FOLDS = 5
+# Rows are refitted unless their outputs are proved that closely, to certificates that close to 1.
+PROVED, REFITTED = 1e-6, 1e-8
 BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
 Rows = LinearRows | KernelRows
 
@@ -91,7 +94,10 @@ class RegularizationPath(NamedTuple):
         How rows were left out: each for itself, by the factor of the fit with all rows, or a fifth
         of them at a time, by fits without them, where there are many features and many rows.
     n_left_out : int
-        Of how many rows. Of more than 4096, a random sample is left out.
+        Of how many rows. Of more than 4096, a random sample is left out, unless bounds are proved.
+    loo_error_bounds, loo_loss_bounds : ndarray of shape (n_lambdas, 2) or None
+        Proved lower and upper bounds on the error and the loss of fits without each row, with
+        ``MaxMargin(loo="certified")`` and ``"exact"``; with "exact" they are equal.
     coefs : ndarray of shape (n_lambdas, n_problems, n_features) or None
         Weights, if asked for by ``return_weights=True``; with a kernel, coefficients of rows.
     intercepts : ndarray of shape (n_lambdas, n_problems) or None
@@ -115,6 +121,8 @@ class RegularizationPath(NamedTuple):
     bounds: np.ndarray
     method: str
     n_left_out: int
+    loo_error_bounds: np.ndarray | None = None
+    loo_loss_bounds: np.ndarray | None = None
     coefs: np.ndarray | None = None
     intercepts: np.ndarray | None = None
 
@@ -127,6 +135,14 @@ class RegularizationPath(NamedTuple):
     def soft_margin(self) -> float:
         """That lambda."""
         return float(self.lambdas[self.best])
+
+    @property
+    def is_best_proved(self) -> bool:
+        """True if no other lambda can have a smaller leave-one-out loss than `best`."""
+        if self.loo_loss_bounds is None:
+            return False
+        least, most = self.loo_loss_bounds.T
+        return bool((np.delete(least, self.best) >= most[self.best]).all())
 
     @property
     def ratio(self) -> np.ndarray:
@@ -154,19 +170,32 @@ def follow_path(
     *,
     keep_weights: bool = False,
     patience: int | None = None,
+    loo: str = "formula",
 ) -> RegularizationPath:
     """The path of some problems, from the largest lambda to the smallest.
 
+    ``loo`` is "formula", "certified" or "exact", see `MaxMargin`.
     With ``patience`` it ends after so many lambdas whose loss is above the lowest, if all problems
     are solved together.
     """
     parts, method, count = problems.parts, problems.method, problems.number
-    tally = _Tally(problems, lambdas.size)
+    if loo != "formula" and method != BY_FACTORS:
+        raise ValueError(
+            f"loo={loo!r} needs the factor of a linear system, which is not computed for so many "
+            "rows and columns: use loo='formula'."
+        )
+    proves = loo != "formula"
+    if proves:
+        tol = min(problems.task.tol, REFITTED)
+        problems = problems._replace(task=problems.task._replace(tol=tol))
+    most = problems.numbers.size if proves else MOST_LEFT_OUT
+    tally, *enclosing = [_Tally(problems, lambdas.size, most) for _ in range(1 + 2 * proves)]
     margins, bounds = np.full((2, lambdas.size, count), np.nan)
     weights: np.ndarray | None = None
     with one_thread() if problems.data.is_small else nullcontext():
         for part in parts:
-            waited, lowest, oracle, start = 0, np.inf, None, None
+            waited, lowest, start = 0, np.inf, None
+            oracle: Any = None
             for k in np.argsort(lambdas)[::-1].tolist():
                 here = problems.with_penalty(lambdas[k])
                 if oracle is not None and start is not None and oracle.has_factors:
@@ -182,7 +211,14 @@ def follow_path(
                         weights = np.zeros((lambdas.size, count, found.weights.shape[1]))
                     weights[k, part] = found.weights
                 if method == BY_FACTORS:
-                    tally.add_sample(k, part, oracle, start)
+                    left_out, losses = oracle.left_out(*start, tally.places)
+                    if proves:
+                        away = _deviations(here, part, oracle, start, left_out)
+                        if loo == "exact":
+                            _refit(here, part, found.weights, left_out, away)
+                        for each, sign in zip(enclosing, (1.0, -1.0), strict=True):
+                            each.add_fold(k, part, each.places, left_out + sign * away)
+                    tally.add_sample(k, part, oracle, left_out, losses)
                 for fold in tally.folds:
                     tally.add_fold(k, part, fold, _by_others(here, part, fold, advance))
                 waited = 0 if tally.loss[k] < lowest else waited + 1
@@ -198,6 +234,8 @@ def follow_path(
         bounds[visited],
         method,
         tally.places.size,
+        np.stack([each.error()[visited] for each in enclosing], axis=1) if proves else None,
+        np.stack([each.loss[visited] for each in enclosing], axis=1) if proves else None,
         None if weights is None else weights[visited, :, :-1],
         None if weights is None else weights[visited, :, -1],
     )
@@ -245,13 +283,13 @@ class _Tally:
     loss : the mean over rows, of the sum over problems
     """
 
-    def __init__(self, problems: Posed, lambdas: int) -> None:
+    def __init__(self, problems: Posed, lambdas: int, most: int) -> None:
         self.problems, self.numbers, self.folds = problems, problems.numbers, []
         if problems.method == BY_FOLDS:
             self.folds = _folds(problems, MOST_LEFT_OUT)
             self.places = np.sort(np.concatenate(self.folds))
         else:
-            self.places = chosen_places(self.numbers.size, MOST_LEFT_OUT)
+            self.places = chosen_places(self.numbers.size, most)
         self.weight = problems.data.sample_weight[self.numbers]
         self.total, self.left_out = self.weight.sum(), self.weight[self.places].sum()
         self.loss, self.wrong = np.zeros((2, lambdas))
@@ -259,9 +297,10 @@ class _Tally:
         size = self.places.size * problems.one_class
         self.own, self.other = np.full((2, lambdas, size), -np.inf)
 
-    def add_sample(self, k: int, part: slice, oracle: Any, start: Any) -> None:
-        """By the k-th lambda, for some problems, with the curvature and stage of their steps."""
-        margins, losses = oracle.left_out(*start, self.places)
+    def add_sample(
+        self, k: int, part: slice, oracle: Any, margins: np.ndarray, losses: np.ndarray
+    ) -> None:
+        """By the k-th lambda, for some problems, what `left_out` returned."""
         of_all, of_some = losses.sum(axis=0)
         self.loss[k] += (of_all - of_some * self.total / self.left_out) / self.total
         if not self.problems.one_class:
@@ -304,6 +343,38 @@ def _folds(problems: Posed, enough: int) -> list[np.ndarray]:
     fold_of[np.lexsort((drawn, kinds))] = np.arange(numbers.size) % FOLDS
     count = min(FOLDS, -(-FOLDS * enough // numbers.size))
     return [np.flatnonzero(fold_of == k) for k in range(count)]
+
+
+def _deviations(
+    problems: Posed, part: slice, oracle: Any, start: Any, left_out: np.ndarray
+) -> np.ndarray:
+    """How far outputs of rows that are left out can be from these, of shape (problems, rows)."""
+    numbers = problems.numbers
+    weights = problems.data.sample_weight[numbers]
+    signs = np.where(problems.data.positive(numbers, part), 1.0, -1.0)
+    found = np.empty_like(left_out)
+    for c, margins in enumerate(left_out):
+        active, products = oracle.inverse_products(*start, c)
+        found[c] = deviations(margins, active, signs[c], weights, products)
+    return found
+
+
+def _refit(
+    problems: Posed, part: slice, weights: np.ndarray, left_out: np.ndarray, away: np.ndarray
+) -> None:
+    """Replace outputs that are not proved by those of fits without the row.
+
+    Fits start from the ``weights`` by all rows.
+    """
+    unproved = ~(away <= PROVED * (1.0 + np.abs(left_out)))
+    data, numbers = problems.data, problems.numbers
+    for place in np.flatnonzero(unproved.any(axis=0)):
+        others = data.sample_weight.copy()
+        others[numbers[place]] = 0.0
+        oracle = data.weighed(others).oracle(problems.task, part)
+        finish(oracle, *approach(oracle, problems.task, weights), silent)
+        left_out[:, place] = oracle.signed_outputs(numbers[place : place + 1])[:, 0]
+        away[:, place] = 0.0
 
 
 def _by_others(problems: Posed, part: slice, fold: np.ndarray, advance: Advance) -> np.ndarray:
