@@ -219,8 +219,6 @@ def test_attributes_say_when_they_are_there():
         _ = clf.predict_proba
     with pytest.raises(NotFittedError, match="since calibration='loo' was set"):
         clf.set_params(calibration="loo").predict_proba([[0.0]])
-    with pytest.raises(TypeError, match="use calibration='loo'"):
-        MaxMargin(probability=True)
 
 
 @pytest.mark.parametrize("parameters", [{"soft_margin": "auto"}, {"calibration": "loo"}])

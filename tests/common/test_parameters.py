@@ -10,8 +10,7 @@ from problems import separable
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin import NORMA, PUMMA, MaxMargin, PassiveAggressive, Pegasos, Relaxation
-from maxmargin.estimator.parameters import COUNTERPARTS, counterpart
+from maxmargin import NORMA, PassiveAggressive, Relaxation
 
 X, y = separable(n=12, d=3)
 
@@ -140,43 +139,3 @@ def test_largest_norm_as_intercept_scaling_needs_all_rows():
     scaled.set_params(random_state=0).fit(X, y)
     np.testing.assert_allclose(learner.coef_, scaled.coef_, rtol=1e-9)
     np.testing.assert_allclose(learner.intercept_, scaled.intercept_, rtol=1e-9)
-
-
-# ------------------------------------------------------------------------- keywords of scikit-learn
-@pytest.mark.parametrize(
-    ("Learner", "keyword", "hint"),
-    [
-        (MaxMargin, "C", r"use soft_margin = 1 / \(2 C\)"),
-        (PUMMA, "C", r"use soft_margin = 1 / \(2 C\)"),
-        (Pegasos, "alpha", "use lambda_"),
-        (NORMA, "alpha", "use decay"),
-        (NORMA, "eta0", "called rate"),
-        (MaxMargin, "probability", "use calibration='loo'"),
-    ],
-)
-def test_a_keyword_with_a_counterpart_is_explained(Learner, keyword, hint):
-    with pytest.raises(
-        TypeError, match=f"{Learner.__name__} has no parameter '{keyword}': .*{hint}"
-    ):
-        Learner(**{keyword: 1.0})
-
-
-def test_a_keyword_without_a_counterpart_is_refused_as_ever():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'dual'"):
-        MaxMargin(dual=False)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'alpha'"):
-        MaxMargin(alpha=1.0)
-    assert PassiveAggressive(C=1.0).C == 1.0
-
-
-@every_public_estimator
-def test_hints_leave_signatures_and_parameters_alone(Estimator):
-    names = list(inspect.signature(Estimator).parameters)
-    assert names == list(inspect.signature(Estimator.__init__).parameters)[1:]
-    assert sorted(names) == list(Estimator().get_params(deep=False))
-    derived = type("Derived", (Estimator,), {})
-    assert inspect.signature(derived) == inspect.signature(Estimator)
-    assert clone(derived()).get_params().keys() == Estimator().get_params().keys()
-    for keyword, ways in COUNTERPARTS.items():
-        assert keyword not in ways
-        assert counterpart(Estimator, keyword) == "" or keyword not in names

@@ -9,7 +9,7 @@ import pytest
 from maxmargin import Forgetron, Perceptron
 from maxmargin._interrupts import uninterrupted
 from maxmargin.models import budget_model, linear_model
-from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
+from maxmargin.models.linear_model import MOST_COPIED_WEIGHTS
 
 
 @pytest.fixture

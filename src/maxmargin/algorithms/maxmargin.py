@@ -38,9 +38,9 @@ from maxmargin.solvers.solutions import Hyperplanes, KernelExpansion
 from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.outputs import outputs
-from maxmargin.training.passes import certificate_of
+from maxmargin.training.passes import certificate_of, warn_of
 from maxmargin.training.platt import fitted_sigmoids
-from maxmargin.training.protocol import Batch, Fitted, Learned, Options, warn_of
+from maxmargin.training.protocol import Batch, Fitted, Learned, Options
 from maxmargin.training.sample_weights import (
     check_any,
     check_weights,

@@ -38,8 +38,6 @@ def make_all(algorithms: list[str], settings: list[str]) -> list[Any]:
     """
     chosen = [_checked_name(name) for name in algorithms]
     parsed = [_parsed(setting, chosen) for setting in settings]
-    from maxmargin.estimator.parameters import counterpart
-
     classes = {name: getattr(maxmargin, names()[name]) for name in chosen}
     parameters = {name: list(cls().get_params()) for name, cls in classes.items()}
     for owner, parameter, _ in parsed:
@@ -48,9 +46,7 @@ def make_all(algorithms: list[str], settings: list[str]) -> list[Any]:
             everything = sorted({each for one in owners for each in parameters[one]})
             who = " and ".join(dict.fromkeys(classes[each].__name__ for each in owners))
             verb = "has" if len(set(owners)) == 1 else "have"
-            hints = [hint for each in owners if (hint := counterpart(classes[each], parameter))]
-            instead = f"{hints[0]}." if hints else nearest(parameter, everything)
-            misuse(f"{who} {verb} no parameter {parameter!r}: {instead}")
+            misuse(f"{who} {verb} no parameter {parameter!r}: {nearest(parameter, everything)}")
     learners = []
     for name in chosen:
         given = {

@@ -32,13 +32,11 @@ from maxmargin.training.one_row import OneRow, fast_route_for
 from maxmargin.training.online import (
     OnlineTrainer,
     default_label,
-    learn_single,
     outputs_of_one,
-    prepare_row,
     score_then_learn,
 )
-from maxmargin.training.passes import FitPlan, Outcome, run_passes
-from maxmargin.training.protocol import SHARED, Batch, Options, warn_of
+from maxmargin.training.passes import FitPlan, Outcome, run_passes, warn_of
+from maxmargin.training.protocol import SHARED, Batch, Options
 from maxmargin.training.recipes import learned_along
 from maxmargin.training.row_reading import Row, named_features
 from maxmargin.training.sample_weights import unused_class_weight
@@ -170,17 +168,10 @@ class Incremental(Predicting):
     def _learn_one(self, batch: Batch) -> None:
         """The complete route, for first rows, new names and new labels."""
         self.check_parameters()
-        before, trainer = self.__state__(), self.__trainer__()
         # A route with new names must not remain if the row turns out to be invalid.
-        earlier = self.__dict__.pop("_one_row", None)
-        row = prepare_row(trainer, before, batch, earlier)
-        route, state = row.route, row.state
-        if route is None or state is None or before is None:
-            self._state = learn_single(trainer, row)
-            return
+        state, route = self.__state__(), self.__dict__.pop("_one_row", None)
         with uninterrupted():
-            route.learn(row.batch.X, batch.y, batch.weight)  # type: ignore[arg-type]
-            self._state, self._one_row = state, route
+            self._state, self._one_row = self.__trainer__().learn_one(state, batch, route)
 
     def _learn_plain_row(self, X: ArrayLike, y: ArrayLike) -> bool:
         """Learn from a matrix of one row by the fast route; False if it does not apply.

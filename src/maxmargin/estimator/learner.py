@@ -7,7 +7,6 @@ import copy
 import operator
 from collections.abc import Callable
 from functools import lru_cache, update_wrapper
-from importlib import metadata
 from os import PathLike
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -22,7 +21,6 @@ from maxmargin import streams
 from maxmargin._extras import Self
 from maxmargin.certificates import Certificate
 from maxmargin.estimator import serialization
-from maxmargin.estimator.parameters import SignatureOfInit, counterpart
 from maxmargin.models.base import Model
 from maxmargin.training.inputs import shown
 from maxmargin.training.outputs import Decision
@@ -37,32 +35,11 @@ from maxmargin.training.stream_run import Request, fit_stream
 FLEETING = {"_one_row", "_checked_parameters", "_trainer", "_inner", "_single"}
 
 
-@lru_cache(maxsize=1)
-def documentation_site() -> str:
-    """The address of the documentation in pyproject.toml; empty if unknown."""
-    try:
-        urls = metadata.metadata("maxmargin").get_all("Project-URL") or []
-    except metadata.PackageNotFoundError:
-        return ""
-    return dict(url.split(", ", 1) for url in urls).get("Documentation", "")
-
-
 class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     """The base class of all estimators of this library."""
 
-    # The signature of __init__, not of __new__.
-    __signature__ = SignatureOfInit()
-    _doc_link_module = "maxmargin"
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     _state: State
-
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        """An instance, unless a keyword is scikit-learn's name for a parameter of this learner."""
-        for keyword in given:
-            if hint := counterpart(cls, keyword):
-                raise TypeError(f"{cls.__name__} has no parameter {keyword!r}: {hint}.")
-        return super().__new__(cls)
 
     # --------------------------------------------------------------------------- trainer and state
     @abc.abstractmethod
@@ -104,12 +81,6 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         if not before or any(map(operator.is_not, values, before)):  # else those of last time
             self._validate_params()
             self._checked_parameters = values
-
-    @property
-    def _doc_link_template(self) -> str:  # type: ignore[override]
-        """The link in scikit-learn's HTML representation of an estimator."""
-        site = documentation_site()
-        return f"{site}/api/maxmargin.{{estimator_name}}.html" if site else ""
 
     @property
     def classes_(self) -> np.ndarray:

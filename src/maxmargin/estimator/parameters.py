@@ -64,34 +64,6 @@ SOFT_MARGINS: list[Any] = [
     Interval(Real, SMALLEST_XX, LARGEST_XX, closed="both"),
 ]
 
-# Keywords that users of scikit-learn try, and the parameters here that do the same.
-COUNTERPARTS = {
-    "C": {"soft_margin": "use soft_margin = 1 / (2 C), for the C of LinearSVC"},
-    "alpha": {
-        "lambda_": "use lambda_, which is the alpha of SGDClassifier",
-        "decay": "use decay, which is the alpha of SGDClassifier",
-    },
-    "eta0": {"rate": "the learning rate is called rate"},
-    "probability": {"calibration": "use calibration='loo', which gives predict_proba"},
-}
-
-
-def counterpart(cls: Any, keyword: str) -> str:
-    """What to use in place of a keyword that is not a parameter of ``cls``; "" if nothing is."""
-    names = cls._parameter_constraints
-    if keyword in names:
-        return ""
-    return next((hint for name, hint in COUNTERPARTS.get(keyword, {}).items() if name in names), "")
-
-
-class SignatureOfInit:
-    """Lets the signature of a class be that of its ``__init__``, although it has a ``__new__``."""
-
-    def __get__(self, learner: Any, cls: Any) -> inspect.Signature:
-        _, *parameters = inspect.signature(cls.__init__).parameters.values()
-        return inspect.Signature(parameters)
-
-
 ATTRIBUTES = """
 Attributes
 ----------

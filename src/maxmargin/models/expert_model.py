@@ -34,7 +34,7 @@ from maxmargin.experts.standardized_columns import (
     StandardizedColumns,
 )
 from maxmargin.models.base import OnlineModel, new_tally
-from maxmargin.models.linear_model import Rows, as_rows
+from maxmargin.models.linear_model import MOST_COPIED_WEIGHTS, Rows, as_rows
 from maxmargin.models.model_formulas import (
     ExpertPlanes,
     MixedPlanes,
@@ -42,7 +42,6 @@ from maxmargin.models.model_formulas import (
     Standardization,
     Waves,
 )
-from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
 from maxmargin.models.spec import MixtureSpec
 
 # The first rows and the directions take 2 kB for each column, with 256 components.

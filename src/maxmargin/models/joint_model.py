@@ -13,7 +13,6 @@ from maxmargin.core.joint_loop import learn_jointly, new_rivals
 from maxmargin.core.loop import maintain
 from maxmargin.core.row_scans import lowest_lead
 from maxmargin.models.linear_model import LinearModel
-from maxmargin.models.resizing import sum_up_private_blocks
 from maxmargin.models.spec import WeightsSpec
 from maxmargin.spaces.joint_space import JointSpace, JointWitness, KBest, OneBest
 from maxmargin.spaces.linear_space import LinearSpace
@@ -56,8 +55,12 @@ class JointModel(LinearModel):
         self.linear.scalars.table.certifiable[0] = 0.0  # old coefficients cannot be separated
 
     def _without_private_coordinates(self) -> JointModel:
-        model = without_private_coordinates(self, self.width())
-        sum_up_private_blocks(self.linear, model.linear)
+        model: JointModel = without_private_coordinates(self, self.width())
+        table = model.linear.scalars.table
+        table.hidden_positive[0] += (self.linear.weights[:, self.width() + 1 :] ** 2).sum()
+        table.mark_positive[0], table.mark_negative[0] = table.positive[0], table.negative[0]
+        table.mark_hidden_positive[0] = table.hidden_positive[0]
+        model.linear.witness.mark[:] = model.linear.weights
         return model
 
     def maintain(self, space: Any) -> None:

@@ -19,7 +19,6 @@ from maxmargin.core.loop import learn, maintain, run_loop
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
 from maxmargin.core.trace import NO_TRACE, Trace
-from maxmargin.models import resizing
 from maxmargin.models.base import OnlineModel, new_tally
 from maxmargin.models.model_formulas import Planes
 from maxmargin.models.spec import DiagonalSpec, LinearSpec
@@ -32,7 +31,7 @@ from maxmargin.spaces.certificate_vectors import (
 from maxmargin.spaces.diagonal_space import AdaptiveRates, Confidence, DiagonalSpace, Leader
 from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.linear_space import LinearSpace
-from maxmargin.spaces.pair_space import ELSEWHERE, FOREIGN, NOBODY, PairSpace
+from maxmargin.spaces.pair_space import ELSEWHERE, FOREIGN, NOBODY, POSITIVE, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.pnorm_plane import PlaneSpace
 from maxmargin.spaces.problem_scalars import AWAITING, SINCE_SNAPSHOT, mark_masses
@@ -41,6 +40,8 @@ Rows = DenseRows | SparseRows
 
 # With more weights, only the imbalance bound is computed, which needs no certificate vectors.
 MOST_WITNESSED_WEIGHTS = 2**24
+# Larger weights are copied only for batches of at least as many values.
+MOST_COPIED_WEIGHTS = 2**16
 # Statistics that are kept for each column.
 METRICS: dict[str, Any] = {
     "confidence": Confidence,
@@ -188,7 +189,19 @@ class LinearModel(OnlineModel):
         scalars.certifiable[which] = np.minimum(scalars.certifiable[which], SINCE_SNAPSHOT)
 
     def streaming(self, rows: int, alone: bool = False) -> LinearModel:
-        return resizing.streaming(self, rows, alone)
+        if self.p != 2.0 and self.tail.private > 0.0:
+            raise ValueError(
+                f"partial_fit cannot keep a soft margin with p={self.p}; use fit, or p=2."
+            )
+        model = self
+        if self.private_coordinates():
+            model = self._without_private_coordinates()
+        elif not alone:
+            is_small = self.linear.weights.size <= max(MOST_COPIED_WEIGHTS, rows * self.width())
+            if (rows > 1 and is_small) or self.keeps_row_numbers():
+                model = self.copy()
+        model.begin_rows()
+        return model
 
     def without_rows(self) -> LinearModel:
         """The model after a weighted fit: its bounds, without the parts that depend on weights."""
@@ -198,8 +211,19 @@ class LinearModel(OnlineModel):
         return model
 
     def _without_private_coordinates(self) -> LinearModel:
-        model = array_fields.without_private_coordinates(self, self.width())
-        resizing.sum_up_private_weights(self.linear, model.linear)
+        """A copy without private coordinates, of which only sums of squares are kept.
+
+        A sum of squares cannot be split at the last snapshot, so a new snapshot is taken.
+        """
+        model: LinearModel = array_fields.without_private_coordinates(self, self.width())
+        private, table = self.linear.weights[:, self.width() + 1 :], model.linear.scalars.table
+        table.hidden_positive += (np.maximum(private, 0.0) ** 2).sum(axis=1)
+        table.hidden_negative += (np.minimum(private, 0.0) ** 2).sum(axis=1)
+        for name in ("positive", "negative", "hidden_positive", "hidden_negative"):
+            table[f"mark_{name}"] = table[name]
+        witness: Any = model.linear.witness
+        witness.mark[:] = model.linear.weights[: witness.mark.shape[0]]
+        witness.mark_share[:] = witness.share
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> LinearModel:
@@ -355,7 +379,13 @@ class PairModel(LinearModel):
 
     def _without_private_coordinates(self) -> PairModel:
         model: Any = super()._without_private_coordinates()
-        resizing.sum_up_private_members(self.pair, model.pair)
+        for c, side in np.argwhere(self.pair.numbers >= 0):
+            weight = self.linear.weights[c, self.width() + 1 + self.pair.numbers[c, side]]
+            model.pair.private[c, side] = weight
+            # After a warm start, the private weight of a row may be that of a row of the other
+            # class. Steps along it then decrease the sum of squares, which no longer bounds them.
+            if weight < 0.0 if side == POSITIVE else weight > 0.0:
+                model.pair.numbers[c, side] = FOREIGN
         model.await_own_members()
         return model
 

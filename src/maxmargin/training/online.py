@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,8 @@ from scipy import sparse
 from maxmargin._interrupts import uninterrupted
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
-from maxmargin.models.base import Diverged, OnlineModel
-from maxmargin.models.build import build
+from maxmargin.models.base import Diverged
+from maxmargin.models.build import Built, build
 from maxmargin.models.kernel_model import variance
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import ModelSpec
@@ -41,7 +42,7 @@ from maxmargin.training.sample_weights import (
     only_counted,
     weights_by_label,
 )
-from maxmargin.training.state import Features, Matrix, Rows, Rule, State, grown, online_model
+from maxmargin.training.state import Features, Matrix, Rule, State, grown, online_model
 
 
 class FitRows(NamedTuple):
@@ -86,7 +87,97 @@ class OnlineTrainer:
         *,
         alone: bool = False,
     ) -> Learned:
-        return learn(self, state, batch, alone)
+        given = checked_rows(self, state, batch)
+        state = self._begun(given, batch.grow) if state is None else widened(state, given)
+        options, rows = self.options, given.codes.shape[0]
+        weight, totals = weights_in_order(options.class_weight, state, given)
+        before = online_model(state)
+        rule, model = self.rule(before.p), before.streaming(rows, alone)
+        # Totals cannot change atomically with a model that learns in place.
+        is_counted = totals is not state.totals
+        if model is before and not alone and (is_counted or may_overflow(model, rule)):
+            model = model.copy()
+        by_steps = weight if model.tail.private == 0.0 else None
+        targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
+        trace: Trace | MeanTrace = NO_TRACE
+        if batch.traced:
+            average = model.spec.averages() and not model.has_supports
+            trace = tracing(given.order.size, model.problems(), average)
+        arguments = model.rows(given.X, weight), targets, given.order, rule, trace
+        with uninterrupted() if model is before else nullcontext():
+            try:
+                model.learn_from(*arguments)
+            except Diverged:
+                raise ValueError(diverged(options.name)) from None
+        if model is not before:
+            if not model.is_finite():
+                raise ValueError(diverged(options.name))
+            state = state._replace(model=model)
+        learned = state._replace(totals=totals) if is_counted else state
+        return Learned(learned, trace, given.codes, given.order)
+
+    def _begun(self, given: CheckedRows, grow: bool) -> State:
+        """A state at w = 0 for a stream that begins with these rows."""
+        options, spec, codes = self.options, self.spec, given.codes
+        check_gamma(options, given.X)
+        self.check_can_stream()
+        first = max(0, int(given.order[0])) if given.order.size else 0  # the first row that counts
+        problems = inputs.problems_for(given.classes, unseen=grow, multilabel=codes.ndim == 2)
+        X = given.X[first:] if first else given.X
+        model = build(spec, problems, X, unseen=grow, random_state=options.random_state).model
+        self._checked = spec
+        margins = np.full(model.n_margins(), np.nan)
+        known = model, given.classes, given.features, margins
+        return State(*known, unseen=grow, multilabel=codes.ndim == 2)
+
+    def learn_one(
+        self, state: State | None, batch: Batch, before: OneRow | None
+    ) -> tuple[State, OneRow | None]:
+        """The state after a single row, and the fast route for the next ones, if there is one.
+
+        Columns are added for new names. ``before`` is the fast route of the state.
+        """
+        x: Any = batch.X
+        features = None if state is None else state.features
+        if state is not None and state.recipe is not None:
+            state, wider, x = learned_along(state, [x], batch.weight)
+            features = wider or features
+        elif isinstance(x, dict):
+            x = dict(entries(x, "x"))
+            state, features = with_columns(x, state)
+        if state is not None:
+            state = self._for_one_row(state)
+            if (route := self._route(state, batch, before)) is not None:
+                route.learn(x, batch.y, batch.weight)  # type: ignore[arg-type]
+                return state, route
+        X = x if sparse.issparse(x) else as_matrix(x, features)
+        if state is not None:  # the matrix has no names
+            state = state._replace(features=Features(X.shape[1]))
+        weight = None if batch.weight == 1.0 else batch.weight
+        batch = batch._replace(X=X, y=np.array([batch.y]), weight=weight)
+        state = self.learn(state, batch).state
+        return state if features is None else state._replace(features=features), None
+
+    def _for_one_row(self, state: State) -> State:
+        """The state with all arrays that learning a single row changes."""
+        model, totals = online_model(state), state.totals
+        if not model.learns_rows_in_place:
+            return state
+        if self.options.class_weight == "balanced" and totals is None:
+            totals = np.zeros(state.classes.size + 1)
+        return state._replace(model=model.streaming(1), totals=totals)
+
+    def _route(self, state: State, batch: Batch, before: OneRow | None) -> OneRow | None:
+        """The fast route that learns a row in place, if there is one."""
+        model, route = online_model(state), fast_route_for(self.options, state, before)
+        rule = self.rule(model.p)
+        if route is None or (batch.grow and batch.y not in route.targets):
+            return None
+        if may_overflow(model, rule):
+            return None
+        self.check_structure(state)
+        route.rule = rule
+        return route
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         return outputs(self.options, state, X)
@@ -100,8 +191,8 @@ class OnlineTrainer:
     ) -> Fitted:
         given = self._fit_rows(state, X, y, sample_weight)
         start = self._initial(given) if state is None else self._resumed(state, given)
-        state, rows, radius = start
-        model, options = online_model(state), self.options
+        state, (model, rows, radius) = start
+        options = self.options
         model.begin_fit(rows)
         # The bound to report when there were too few updates for a better one.
         ceiling = model.ceiling(rows, radius) if options.max_iter > 1 else np.inf
@@ -129,10 +220,10 @@ class OnlineTrainer:
         classes = inputs.classes_of(labels)
         return FitRows(rows, labels, classes, features, radius, weight, totals)
 
-    def _initial(self, given: FitRows) -> tuple[State, Rows, float]:
-        """A state at w = 0, the rows in the form of its model, and their largest norm."""
+    def _initial(self, given: FitRows) -> tuple[State, Built]:
+        """A state at w = 0, and its model with the rows."""
         multilabel = given.y.ndim == 2
-        model, rows, radius = build(
+        built = build(
             self.spec,
             inputs.problems_for(given.classes, multilabel=multilabel),
             given.X,
@@ -140,10 +231,10 @@ class OnlineTrainer:
             sample_weight=given.weight,
             random_state=self.options.random_state,
         )
-        state = State(model, given.classes, given.features, np.empty(0), multilabel=multilabel)
-        return state, rows, radius
+        known = built.model, given.classes, given.features, np.empty(0)
+        return State(*known, multilabel=multilabel), built
 
-    def _resumed(self, before: State, given: FitRows) -> tuple[State, Rows, float]:
+    def _resumed(self, before: State, given: FitRows) -> tuple[State, Built]:
         """`_initial` for a warm start from a state, with rows of the same shape."""
         self.check_structure(before)
         private, X = online_model(before).private_coordinates(), given.X
@@ -162,7 +253,7 @@ class OnlineTrainer:
         model = online_model(grown(before, before.features.count, given.classes)).continued()
         features = given.features._replace(columns=before.features.columns)
         state = before._replace(model=model, features=features)
-        return state, model.fit_rows(X, given.weight), given.radius
+        return state, Built(model, model.fit_rows(X, given.weight), given.radius)
 
     def _concluded(
         self, state: State, outcome: Outcome, plan: FitPlan, totals: np.ndarray | None
@@ -196,7 +287,9 @@ class OnlineTrainer:
         self._checked = spec
 
     def check_can_stream(self) -> None:
-        check_can_stream(self.options)
+        if self.options.fit_intercept and self.options.intercept_scaling == "max":
+            raise OptionError(Option("intercept_scaling", "max"), NEEDS_ALL, "pass a number.")
+        check_gamma(self.options)
 
 
 NEEDS_ALL = " needs all rows at once, as fit has them: "
@@ -211,46 +304,6 @@ class CheckedRows(NamedTuple):
     features: Features
     order: np.ndarray
     weight: np.ndarray | None
-
-    @property
-    def multilabel(self) -> bool:
-        return self.codes.ndim == 2
-
-
-def learn(
-    trainer: OnlineTrainer,
-    state: State | None,
-    batch: Batch,
-    alone: bool,
-) -> Learned:
-    """See `Trainer.learn`."""
-    given = checked_rows(trainer, state, batch)
-    state = initial_state(trainer, given, batch.grow) if state is None else widened(state, given)
-    options, rows = trainer.options, given.codes.shape[0]
-    weight, totals = weights_in_order(options.class_weight, state, given)
-    before = online_model(state)
-    rule, model = trainer.rule(before.p), before.streaming(rows, alone)
-    # Totals cannot change atomically with a model that learns in place.
-    is_counted = totals is not state.totals
-    if model is before and not alone and (is_counted or may_overflow(model, rule)):
-        model = model.copy()
-    by_steps = weight if model.tail.private == 0.0 else None
-    targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
-    trace: Trace | MeanTrace = NO_TRACE
-    if batch.traced:
-        average = model.spec.averages() and not model.has_supports
-        trace = tracing(given.order.size, model.problems(), average)
-    arguments = model.rows(given.X, weight), targets, given.order, rule, trace
-    if model is before:
-        with uninterrupted():
-            _learn_from(options, model, arguments)
-        learned = state._replace(totals=totals) if is_counted else state
-        return Learned(learned, trace, given.codes, given.order)
-    _learn_from(options, model, arguments)
-    if not model.is_finite():
-        raise ValueError(diverged(options.name))
-    learned = state._replace(model=model, totals=totals)
-    return Learned(learned, trace, given.codes, given.order)
 
 
 def checked_rows(trainer: OnlineTrainer, state: State | None, batch: Batch) -> CheckedRows:
@@ -284,24 +337,6 @@ def _classes(state: State | None, batch: Batch, y: np.ndarray) -> np.ndarray:
     return more_classes(named, before, y) if batch.grow else known_classes(named, before)
 
 
-def initial_state(trainer: OnlineTrainer, given: CheckedRows, grow: bool) -> State:
-    """A state at w = 0 for a stream that begins with these rows."""
-    check_gamma(trainer.options, given.X)
-    trainer.check_can_stream()
-    first = max(0, int(given.order[0])) if given.order.size else 0  # the first row that counts
-    model = build(
-        trainer.spec,
-        inputs.problems_for(given.classes, unseen=grow, multilabel=given.multilabel),
-        given.X[first:] if first else given.X,
-        unseen=grow,
-        random_state=trainer.options.random_state,
-    ).model
-    margins = np.full(model.n_margins(), np.nan)
-    return State(
-        model, given.classes, given.features, margins, unseen=grow, multilabel=given.multilabel
-    )
-
-
 def widened(state: State, given: CheckedRows) -> State:
     """The state with the columns and classes of these rows."""
     state = grown(state, given.X.shape[1], given.classes)
@@ -329,14 +364,6 @@ def weights_in_order(
     totals = np.zeros(classes.size + 1) if totals is None else totals.copy()
     balance(given.codes, given.order, totals, weights)
     return weights, totals
-
-
-def _learn_from(options: Options, model: OnlineModel, arguments: tuple[Any, ...]) -> None:
-    """`OnlineModel.learn_from`, with an error for users if it would make weights infinite."""
-    try:
-        model.learn_from(*arguments)
-    except Diverged:
-        raise ValueError(diverged(options.name)) from None
 
 
 # --------------------------------------------------------------------------- scores before learning
@@ -403,74 +430,6 @@ def _score_then_learn_rows(
 
 
 # -------------------------------------------------------------------------------------- single rows
-class PreparedRow(NamedTuple):
-    """A single row with the arguments of `learn_one`, and a state with columns for its names.
-
-    ``state`` is None before the first row. ``route`` learns the row in place; if it is None,
-    `learn_single` has to.
-    """
-
-    batch: Batch
-    state: State | None
-    features: Features | None
-    route: OneRow | None
-
-
-def prepare_row(
-    trainer: OnlineTrainer,
-    state: State | None,
-    batch: Batch,
-    before: OneRow | None,
-) -> PreparedRow:
-    """Add columns for new names, and find the fast route if it can learn the row."""
-    x: Row = batch.X
-    features = None if state is None else state.features
-    if state is not None and state.recipe is not None:
-        state, wider, x = learned_along(state, [x], batch.weight)
-        features = wider or features
-    elif isinstance(x, dict):
-        x = dict(entries(x, "x"))
-        state, features = with_columns(x, state)
-    batch = batch._replace(X=x)
-    if state is None:
-        return PreparedRow(batch, None, features, None)
-    model = online_model(state)
-    if model.learns_rows_in_place:
-        state = _for_learning_in_place(trainer.options, state, model)
-        model = online_model(state)
-    rule = trainer.rule(model.p)
-    route = fast_route_for(trainer.options, state, before)
-    if route is not None:
-        is_new_label = batch.grow and batch.y not in route.targets
-        if not is_new_label and not may_overflow(model, rule):
-            trainer.check_structure(state)
-            route.rule = rule
-        else:
-            route = None
-    return PreparedRow(batch, state, features, route)
-
-
-def _for_learning_in_place(options: Options, state: State, model: OnlineModel) -> State:
-    """The state with all arrays that learning a single row changes."""
-    totals = state.totals
-    if options.class_weight == "balanced" and totals is None:
-        totals = np.zeros(state.classes.size + 1)
-    return state._replace(model=model.streaming(1), totals=totals)
-
-
-def learn_single(trainer: OnlineTrainer, row: PreparedRow) -> State:
-    """The state after a row without a fast route."""
-    batch, bare, features, _ = row
-    x: Row = batch.X
-    X = x if sparse.issparse(x) else as_matrix(x, features)
-    if bare is not None:  # the matrix has no names
-        bare = bare._replace(features=Features(X.shape[1]))
-    weight = None if batch.weight == 1.0 else batch.weight
-    batch = batch._replace(X=X, y=np.array([batch.y]), weight=weight)
-    state = trainer.learn(bare, batch).state
-    return state if features is None else state._replace(features=features)
-
-
 def default_label(classes: ArrayLike | None) -> Any:
     """The prediction before the first row: the class of score 0, or None without classes."""
     if classes is None:
@@ -487,13 +446,6 @@ def outputs_of_one(state: State, x: Row) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------- checks
-def check_can_stream(options: Options) -> None:
-    """Raise if a parameter depends on all rows of a fit."""
-    if options.fit_intercept and options.intercept_scaling == "max":
-        raise OptionError(Option("intercept_scaling", "max"), NEEDS_ALL, "pass a number.")
-    check_gamma(options)
-
-
 def check_gamma(options: Options, X: Matrix = None) -> None:
     """Raise if ``gamma`` depends on all rows; the message suggests a value, from ``X`` if given."""
     if options.kernel not in ("poly", "rbf") or options.gamma != "scale":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar
@@ -136,6 +138,12 @@ def diverged(name: str) -> str:
         f"{name} diverged: its weights are not finite any more (a rate, or a p, may be too large "
         "for the data, or intercept_scaling or soft_margin too far from the size of the rows)."
     )
+
+
+def warn_of(text: str) -> None:
+    """Warn the caller of a fit, unless the text is empty."""
+    if text:
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
 class Passes:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.core.trace import MeanTrace, Trace
 from maxmargin.models.spec import ModelSpec
@@ -202,9 +200,3 @@ def _as_learner(learner: object) -> Learner:
     if not isinstance(learner, Learner):
         raise TypeError(f"{type(learner).__name__} is not a learner of maxmargin.")
     return learner
-
-
-def warn_of(text: str) -> None:
-    """Warn the caller of a fit, unless the text is empty."""
-    if text:
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
