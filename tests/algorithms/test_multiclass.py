@@ -21,8 +21,8 @@ from maxmargin.certificates.joint_bounds import joint_bound
 from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import maintain
 from maxmargin.models import joint_model, kernel_fit
-from maxmargin.models.joint_model import JointModel
 from maxmargin.models.kernel_model import JointKernelModel
+from maxmargin.models.linear_model import JointModel
 from maxmargin.training.protocol import state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Perceptron, TrackingALMA
 from maxmargin.datasets import make_r_of_k
-from maxmargin.models.build import build
+from maxmargin.models.base import build
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.power import power
 from maxmargin.training.protocol import put_state, state_of, trainer_of

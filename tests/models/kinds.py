@@ -13,8 +13,7 @@ from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.projectron import ProjectronRule
 from maxmargin.algorithms.pumma import PUMMARule
 from maxmargin.kernels.functions import Kernel
-from maxmargin.models.base import OnlineModel
-from maxmargin.models.build import build
+from maxmargin.models.base import OnlineModel, build
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec, KernelSpec, LinearSpec, WeightsSpec
 from maxmargin.training.inputs import as_targets
 from maxmargin.training.passes import FitPlan, Outcome, run_passes

@@ -22,12 +22,10 @@ from scipy import sparse
 
 from maxmargin.core.rows import Tail
 from maxmargin.kernels.products import Products
-from maxmargin.models.base import OnlineModel
+from maxmargin.models.base import OnlineModel, build
 from maxmargin.models.budget_model import BudgetModel
-from maxmargin.models.build import build, tail_for
-from maxmargin.models.joint_model import JointModel
 from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel
-from maxmargin.models.linear_model import LinearModel, PairModel
+from maxmargin.models.linear_model import JointModel, LinearModel, PairModel
 from maxmargin.models.spec import (
     BudgetSpec,
     DiagonalSpec,
@@ -101,10 +99,10 @@ def test_the_same_specification_gives_the_same_model(name):
 
 def test_nothing_is_left_to_chance_in_tails():
     spec = LinearSpec(intercept_scaling="max", soft_margin=4.0)
-    assert tail_for(spec, 3.0) == Tail(3.0, 2.0)
-    assert tail_for(spec, None) == Tail(1.0, 2.0)
-    assert tail_for(replace(spec, fit_intercept=False), 3.0) == Tail(0.0, 2.0)
-    assert tail_for(LinearSpec(intercept_scaling=0.5), 3.0) == Tail(0.5, 0.0)
+    assert spec.tail(3.0) == Tail(3.0, 2.0)
+    assert spec.tail(None) == Tail(1.0, 2.0)
+    assert replace(spec, fit_intercept=False).tail(3.0) == Tail(0.0, 2.0)
+    assert LinearSpec(intercept_scaling=0.5).tail(3.0) == Tail(0.5, 0.0)
 
 
 def test_the_radius_is_measured_in_the_space_of_the_rows():

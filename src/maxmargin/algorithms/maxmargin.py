@@ -18,8 +18,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.estimator.learner import Predicting
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels
 from maxmargin.kernels.functions import KERNELS, finite_diagonal
-from maxmargin.models.build import check_device, products_on
-from maxmargin.models.kernel_model import kernel_for
+from maxmargin.models.kernel_model import check_device, kernel_for, products_on
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree

@@ -12,12 +12,11 @@ from scipy import sparse
 
 from maxmargin.core import array_fields
 from maxmargin.kernels.products import Products
-from maxmargin.models.base import Model, OnlineModel
+from maxmargin.models.base import Model, OnlineModel, build
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Projecting
-from maxmargin.models.build import build, products_on
 from maxmargin.models.expert_model import shapes_of_weights
-from maxmargin.models.kernel_model import KernelModel
+from maxmargin.models.kernel_model import KernelModel, products_on
 from maxmargin.models.spec import (
     UNSET,
     BudgetSpec,

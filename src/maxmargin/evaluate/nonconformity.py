@@ -14,7 +14,7 @@ from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.batching import StreamRows
 from maxmargin.evaluate.predictions import leads
-from maxmargin.models.build import build
+from maxmargin.models.base import build
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.linear_model import LinearModel, as_rows
 from maxmargin.models.model_mixing import adopted

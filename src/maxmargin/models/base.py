@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
+from functools import singledispatch
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from maxmargin.core.array_fields import Array, Saved
 from maxmargin.core.loop import TALLY
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
+from maxmargin.kernels.products import Products
 from maxmargin.models.model_formulas import Formula
 from maxmargin.models.spec import ModelSpec
 
@@ -190,3 +192,44 @@ class Diverged(ArithmeticError):
 
 def new_tally() -> np.recarray:
     return np.zeros(1, TALLY).view(np.recarray)
+
+
+class Built(NamedTuple):
+    """A model, its first rows in its own form, and their largest norm."""
+
+    model: OnlineModel
+    rows: Any
+    radius: float
+
+
+class Beginning(NamedTuple):
+    """The rows that a model is built for.
+
+    Attributes
+    ----------
+    problems : the number of weight vectors
+    X : all rows of a fit, or the first ones of a stream
+    radius : the largest Euclidean norm of a row of a fit, None for a stream
+    unseen : one of the weight vectors is for a class that never occurs
+    sample_weight : acts through a soft margin
+    random_state : that of the learner
+    products : computes kernel values; by default on the device of the specification
+    """
+
+    problems: int
+    X: Any
+    radius: float | None = None
+    unseen: bool = False
+    sample_weight: np.ndarray | None = None
+    random_state: Any = None
+    products: Products | None = None
+
+
+def build(spec: ModelSpec, problems: int, X: Any, **more: Any) -> Built:
+    """A model at w = 0 for the rows ``X``; see `Beginning` for what else can be given."""
+    return build_for(spec, Beginning(problems, X, **more))
+
+
+@singledispatch
+def build_for(spec: ModelSpec, given: Beginning) -> Built:
+    raise TypeError(f"There is no model for {spec!r}.")

@@ -30,9 +30,9 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.base import Diverged
-from maxmargin.models.budget_policies import BLOCK, Eviction
-from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel
+from maxmargin.models.base import Beginning, Built, Diverged, build_for
+from maxmargin.models.budget_policies import BLOCK, Eviction, eviction_for
+from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel, arguments_for, check_device
 from maxmargin.models.spec import BudgetSpec
 from maxmargin.spaces.budget_space import (
     FROM_BEFORE,
@@ -460,3 +460,13 @@ def _writable(values: np.ndarray) -> np.ndarray:
     """The array, or a copy if it is not contiguous and writable."""
     flags = values.flags
     return values if flags.carray else np.require(values, requirements=["C", "W"])
+
+
+@build_for.register
+def _budget(spec: BudgetSpec, given: Beginning) -> Built:
+    eviction = eviction_for(spec, given.problems, given.random_state)
+    spec.check(given.problems, given.unseen)
+    check_device(spec.kernel, on_budget=True)
+    parts, rows, radius = arguments_for(spec, given, exact=eviction.exact)
+    model = BudgetModel(*parts, eviction)
+    return Built(model, model.weighted(rows, given.sample_weight), radius)

@@ -33,7 +33,7 @@ from maxmargin.experts.standardized_columns import (
     STANDARDIZED_ROOTED,
     StandardizedColumns,
 )
-from maxmargin.models.base import OnlineModel, new_tally
+from maxmargin.models.base import Beginning, Built, OnlineModel, build_for, new_tally
 from maxmargin.models.linear_model import MOST_COPIED_WEIGHTS, Rows, as_rows
 from maxmargin.models.model_formulas import (
     ExpertPlanes,
@@ -295,3 +295,10 @@ def check_width(width: int) -> None:
             f"kernel='rbf' supports at most {MOST_COLUMNS} columns, because it stores n_components "
             f"numbers for each of them; X has {width}. Use kernel='linear' instead."
         )
+
+
+@build_for.register
+def _mixture(spec: MixtureSpec, given: Beginning) -> Built:
+    tail, width = Tail(float(spec.fit_intercept), 0.0), given.X.shape[1]
+    model = ExpertModel(spec, given.problems, width, tail, given.random_state)
+    return Built(model, model.rows(given.X), given.radius or 0.0)

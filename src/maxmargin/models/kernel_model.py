@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -21,19 +22,21 @@ from maxmargin.core.loop import learn
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import NO_TRACE, Trace
+from maxmargin.kernels.cuda import CudaProducts
 from maxmargin.kernels.functions import (
     KERNELS,
     LARGEST_ROUNDING,
     MOST_DENSE_VALUES,
     Kernel,
     UserKernel,
+    finite_diagonal,
 )
 from maxmargin.kernels.growable_array import appended, growable_of
 from maxmargin.kernels.points import Points, library_of
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.base import OnlineModel, new_tally
-from maxmargin.models.joint_model import new_joint_space
+from maxmargin.models.base import Beginning, Built, OnlineModel, build_for, new_tally
 from maxmargin.models.kernel_fit import KernelFit, KernelSpace, RowBlock
+from maxmargin.models.linear_model import new_joint_space
 from maxmargin.models.model_formulas import Formula, kernel_formula
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec, KernelSpec
 from maxmargin.spaces.certificate_vectors import PAST, Past, mean_weights
@@ -696,3 +699,59 @@ class JointKernelModel(KernelModel):
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
         given = mixture, supports.labels, squares, radius, offset > 0.0
         return np.array([joint_bounds.mixture_bound(*given)])
+
+
+# ---------------------------------------------------------------------------------- specifications
+@build_for.register
+def _expansion(spec: ExpansionSpec, given: Beginning) -> Built:
+    spec.check(given.problems, given.unseen)
+    check_device(spec.kernel)
+    parts, rows, radius = arguments_for(spec, given, exact=False)
+    if spec.is_joint(given.problems):
+        model: KernelModel = JointKernelModel(*parts)
+    else:
+        model = (PairKernelModel if spec.has_pairs() else KernelModel)(*parts)
+    return Built(model, model.weighted(rows, given.sample_weight), radius)
+
+
+def arguments_for(
+    spec: ExpansionSpec | BudgetSpec, given: Beginning, exact: bool
+) -> tuple[tuple[Any, int, int, Tail, Kernel, Products], Points, float]:
+    """The arguments of a `SupportModel`, the rows in its form, and their largest norm."""
+    radius, products = given.radius, given.products or products_on(spec.kernel.device)
+    whole = radius is not None
+    kernel, rows = kernel_for(spec.kernel, given.X, products, whole=whole, exact=exact)
+    if whole and spec.intercept_scaling == "max":
+        radius = float(np.sqrt(finite_diagonal(kernel, rows).max()))
+    width, tail = given.X.shape[1], spec.tail(radius)
+    return (spec, given.problems, width, tail, kernel, products), rows, radius or 0.0
+
+
+# ------------------------------------------------------------------------------------------ devices
+def products_on(device: str) -> Products:
+    return CudaProducts() if device == "cuda" else Products()
+
+
+def on_device(model: Any, device: str) -> Any:
+    """The model with kernel values computed on another device."""
+    if not isinstance(model, SupportModel):
+        check_device(KernelSpec(device=device))
+        return model
+    kernel = model.spec.kernel
+    if kernel.device == device:
+        return model
+    moved = replace(kernel, device=device)
+    check_device(moved, on_budget=isinstance(model.spec, BudgetSpec))
+    other = copy.copy(model)
+    other.spec, other.products = replace(model.spec, kernel=moved), products_on(device)
+    return other
+
+
+def check_device(spec: KernelSpec, on_budget: bool = False) -> None:
+    """Raise if the device cannot be used."""
+    if spec.device == "cpu":
+        return
+    if spec.kernel == "linear" and not on_budget:
+        raise ValueError("device='cuda' is for kernels: kernel='linear' learns on the host.")
+    if not (isinstance(spec.kernel, str) and KERNELS[spec.kernel].formula):
+        raise ValueError("device='cuda' computes the kernels 'linear', 'poly' and 'rbf' only.")

@@ -10,18 +10,19 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 
-from maxmargin.certificates import bounds, geometric_margins
+from maxmargin.certificates import bounds, geometric_margins, joint_bounds
 from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core import array_fields
-from maxmargin.core.array_fields import NEVER, Saved, blank
+from maxmargin.core.array_fields import NEVER, Saved, blank, without_private_coordinates
+from maxmargin.core.joint_loop import learn_jointly, new_rivals
 from maxmargin.core.loop import learn, maintain, run_loop
-from maxmargin.core.row_scans import lowest_outputs
-from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
+from maxmargin.core.row_scans import largest_square, lowest_lead, lowest_outputs
+from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail, WeightedTail
 from maxmargin.core.trace import NO_TRACE, Trace
-from maxmargin.models.base import OnlineModel, new_tally
+from maxmargin.models.base import Beginning, Built, OnlineModel, build_for, new_tally
 from maxmargin.models.model_formulas import Planes
-from maxmargin.models.spec import DiagonalSpec, LinearSpec
+from maxmargin.models.spec import DiagonalSpec, LinearSpec, WeightsSpec
 from maxmargin.spaces.certificate_vectors import (
     MeanSpace,
     MeanWitness,
@@ -30,11 +31,12 @@ from maxmargin.spaces.certificate_vectors import (
 )
 from maxmargin.spaces.diagonal_space import AdaptiveRates, Confidence, DiagonalSpace, Leader
 from maxmargin.spaces.euclid import Euclid
+from maxmargin.spaces.joint_space import JointSpace, JointWitness, KBest, OneBest
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import ELSEWHERE, FOREIGN, NOBODY, POSITIVE, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.pnorm_plane import PlaneSpace
-from maxmargin.spaces.problem_scalars import AWAITING, SINCE_SNAPSHOT, mark_masses
+from maxmargin.spaces.problem_scalars import AWAITING, ROUNDING, SINCE_SNAPSHOT, mark_masses
 
 Rows = DenseRows | SparseRows
 
@@ -446,3 +448,118 @@ def weighted_tail(model: Any, sample_weight: np.ndarray) -> WeightedTail:
             "soft_margin=0, or another learner."
         )
     return WeightedTail(model.tail.offset, model.tail.private, sample_weight)
+
+
+def new_joint_space(linear: LinearSpace, spec: WeightsSpec) -> JointSpace:
+    classes = linear.weights.shape[0]
+    return JointSpace(linear, new_rivals(classes), rivals_policy(spec, classes))
+
+
+def rivals_policy(spec: WeightsSpec, classes: int) -> OneBest | KBest:
+    """The policy that selects the rivals in a step."""
+    most = spec.most_rivals(classes)
+    return OneBest(1) if most is None else KBest(min(most, classes - 1))
+
+
+class JointModel(LinearModel):
+    """Weights of several classes, whose common scalars are in ``linear.scalars.table[0]``."""
+
+    joint: Annotated[JointSpace, Saved()]
+
+    loop = staticmethod(learn_jointly)
+    is_joint = True
+
+    def _allocate(self, sizes: dict[str, int]) -> None:
+        off = () if self.spec.average else ("average", "past")
+        self.linear = self.linear._replace(witness=blank(JointWitness, sizes, off=off))
+        self.joint = new_joint_space(self.linear, self.spec)
+
+    @property
+    def space(self) -> Any:
+        return self.joint
+
+    def _fits(self, witness: Any) -> bool:
+        # The loop does not ask whether there are marks.
+        return bool(witness.mark.shape == self.linear.weights.shape)
+
+    def forget_bounds(self, which: Any = slice(None)) -> None:
+        self.linear.scalars.table.certifiable[0] = 0.0  # old coefficients cannot be separated
+
+    def _without_private_coordinates(self) -> JointModel:
+        model: JointModel = without_private_coordinates(self, self.width())
+        table = model.linear.scalars.table
+        table.hidden_positive[0] += (self.linear.weights[:, self.width() + 1 :] ** 2).sum()
+        table.mark_positive[0], table.mark_negative[0] = table.positive[0], table.negative[0]
+        table.mark_hidden_positive[0] = table.hidden_positive[0]
+        model.linear.witness.mark[:] = model.linear.weights
+        return model
+
+    def maintain(self, space: Any) -> None:
+        maintain(space)
+        scalars = self.linear.scalars.table
+        if scalars.updates[0] >= scalars.next_mark[0]:
+            self.linear.witness.mark[:] = self.linear.weights
+            mark_masses(scalars, np.zeros(1, np.intp))
+
+    def weights(self) -> np.ndarray:
+        return self._averaged(self.linear.weights, self.linear.scalars.table.scale[:1])
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        """A lower bound on the lead of each row's class over its rivals, over the length of W."""
+        weights = self.weights()
+        length = np.linalg.norm(np.delete(weights, self.width(), axis=1))
+        rounding = bounds.rounding_of_products(weights.reshape(1, -1))  # at least that of each line
+        lead = lowest_lead(rows, targets, weights, float(rounding[0]))
+        return np.array([lead / length if length > 0.0 else 0.0])
+
+    def bounds(self) -> np.ndarray:
+        scalars = self.linear.scalars.table[0]
+        if scalars.certifiable == 0.0:
+            return np.array([np.inf])
+        weights, hidden = self.linear.weights, scalars.hidden_positive
+        of_all = self._bound_from(weights, hidden, scalars.positive)
+        rounded = hidden * (1.0 + 8.0 * ROUNDING * (scalars.updates + 1.0))
+        since_snapshot = self._bound_from(
+            weights - self.linear.witness.mark,
+            rounded - scalars.mark_hidden_positive,
+            scalars.positive - scalars.mark_positive,
+        )
+        return np.array([min(of_all, since_snapshot)])
+
+    def _bound_from(self, weights: np.ndarray, hidden: float, mass: float) -> float:
+        width, offset, scalars = self.width(), self.tail.offset, self.linear.scalars.table[0]
+        squares = (np.delete(weights, width, axis=1) ** 2).sum() + hidden
+        imbalance = weights[:, width] / offset if offset > 0.0 else np.zeros(1)
+        radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
+        bound = joint_bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
+        lost = joint_bounds.joint_rounding(scalars.updates, scalars.positive, mass, radius)
+        return bound + lost
+
+    def evidence(self, features: int) -> list[Evidence]:
+        return []
+
+
+# ---------------------------------------------------------------------------------- specifications
+@build_for.register
+def _linear(spec: LinearSpec, given: Beginning) -> Built:
+    spec.check(given.problems, given.unseen)
+    if spec.is_joint(given.problems):
+        return _of_features(JointModel, spec, given)
+    return _of_features(PairModel if spec.has_pairs() else LinearModel, spec, given)
+
+
+@build_for.register
+def _diagonal(spec: DiagonalSpec, given: Beginning) -> Built:
+    spec.check(given.problems, given.unseen)
+    return _of_features(DiagonalModel, spec, given)
+
+
+def _of_features(kind: type[LinearModel], spec: LinearSpec, given: Beginning) -> Built:
+    width, radius = given.X.shape[1], given.radius
+    p = spec.exponent(width)
+    if radius is not None and spec.intercept_scaling == "max" and p != 2.0:
+        geometry = new_pnorm(p, 0, width)
+        radius = float(np.sqrt(largest_square(as_rows(given.X, NO_TAIL), geometry)))
+    private = given.X.shape[0] if spec.soft_margin > 0.0 and radius is not None else 0
+    model = kind(spec, given.problems, width, private, spec.tail(radius), p)
+    return Built(model, model.rows(given.X, given.sample_weight), radius or 0.0)

@@ -17,8 +17,7 @@ import numpy as np
 
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.models.base import OnlineModel
-from maxmargin.models.joint_model import JointModel
-from maxmargin.models.linear_model import DiagonalModel, LinearModel, PairModel
+from maxmargin.models.linear_model import DiagonalModel, JointModel, LinearModel, PairModel
 from maxmargin.spaces.linear_space import LinearSpace
 
 # Masses and sums of squares, by the power of the scale that multiplies them.

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
+from maxmargin.core.rows import Tail
 from maxmargin.spaces.power import QUARTER
 
 
@@ -106,6 +109,14 @@ class WeightsSpec(ModelSpec):
     def is_joint(self, problems: int) -> bool:
         """True if so many classes are learned jointly; pairs are of single problems."""
         return problems > 1 and not self.has_pairs() and self.multiclass != "ovr"
+
+    def tail(self, radius: float | None) -> Tail:
+        """The coordinates of a row behind its features; a pair's intercept needs none."""
+        offset = 0.0
+        if self.fit_intercept and not self.has_pairs():
+            scaling = self.intercept_scaling
+            offset = (radius or 1.0) if scaling == "max" else float(scaling)
+        return Tail(offset, float(np.sqrt(self.soft_margin)))
 
     def most_rivals(self, problems: int) -> int | None:
         """The number of rivals in a joint step; None if the rule uses the highest one."""

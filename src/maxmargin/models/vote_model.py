@@ -14,7 +14,7 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.leaders import invalid_weights
 from maxmargin.experts.votes import Votes, new_votes, predict_classes, score_votes, vote
 from maxmargin.models import model_formulas
-from maxmargin.models.base import OnlineModel, new_tally
+from maxmargin.models.base import Beginning, Built, OnlineModel, build_for, new_tally
 from maxmargin.models.spec import VoteSpec
 
 # Rows that all experts learn before the next ones, few enough to stay in the cache.
@@ -181,3 +181,10 @@ def _rows_per_block(rows: Any) -> int:
         return MOST_ROWS
     per_row = max(1, values.nbytes // max(1, rows.size()))
     return min(max(BLOCK_BYTES // per_row, LEAST_ROWS), MOST_ROWS)
+
+
+@build_for.register
+def _vote(spec: VoteSpec, given: Beginning) -> Built:
+    each = [build_for(one, given) for one in spec.experts]
+    model = VoteModel(spec, given.problems, given.unseen, [built.model for built in each])
+    return Built(model, [built.rows for built in each], max(built.radius for built in each))

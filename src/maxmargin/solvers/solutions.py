@@ -14,7 +14,7 @@ from maxmargin.core.array_fields import Array, Saved, blank
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points, library_of
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.build import products_on
+from maxmargin.models.kernel_model import products_on
 from maxmargin.models.model_formulas import Formula, Planes, kernel_formula
 from maxmargin.solvers.newton import Solution
 

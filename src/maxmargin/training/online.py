@@ -13,8 +13,7 @@ from scipy import sparse
 from maxmargin._interrupts import uninterrupted
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
-from maxmargin.models.base import Diverged
-from maxmargin.models.build import Built, build
+from maxmargin.models.base import Built, Diverged, build
 from maxmargin.models.kernel_model import variance
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import ModelSpec
