@@ -86,7 +86,7 @@ def test_alma_goes_on_while_a_margin_is_possible():
 def test_alma_never_gives_up_where_its_theorem_promises_an_end(monkeypatch, alpha):
     # All passes seem to make no progress: what is proved decides alone.
     monkeypatch.setattr(passes, "NO_PROGRESS", -1.0)
-    monkeypatch.setattr(passes, "LEAST_PRESENTED", 1)
+    monkeypatch.setattr(passes, "LEAST_LEARNED", 1)
     for seed in range(5):
         X, y, w, b = make_separable(300, 3, gap=0.2, random_state=seed, return_target=True)
         margin = np.min(y * (X @ w + b)) / np.hypot(1.0, b)  # the intercept is a coordinate
@@ -120,7 +120,7 @@ def test_a_fit_that_never_gives_up_makes_all_passes():
     ids=repr,
 )
 def test_the_weights_are_those_with_the_fewest_errors(monkeypatch, clf):
-    monkeypatch.setattr(passes, "LEAST_PRESENTED", 1)
+    monkeypatch.setattr(passes, "LEAST_LEARNED", 1)
     X, y = noisy(0.3, n=400, classes=3)
     seen = []
     errors = passes._errors
@@ -134,7 +134,7 @@ def test_the_weights_are_those_with_the_fewest_errors(monkeypatch, clf):
 
 
 def test_kernels_keep_their_last_weights(monkeypatch):
-    monkeypatch.setattr(passes, "LEAST_PRESENTED", 1)
+    monkeypatch.setattr(passes, "LEAST_LEARNED", 1)
     X, y = noisy(0.3, n=400)
     with pytest.warns(ConvergenceWarning, match="gave up after") as record:
         Perceptron(kernel="poly", degree=2, random_state=0).fit(X, y)
@@ -142,7 +142,7 @@ def test_kernels_keep_their_last_weights(monkeypatch):
 
 
 def test_averaged_weights_need_no_comparison(monkeypatch):
-    monkeypatch.setattr(passes, "LEAST_PRESENTED", 1)
+    monkeypatch.setattr(passes, "LEAST_LEARNED", 1)
     X, y = noisy(0.3, n=400)
     with pytest.warns(ConvergenceWarning, match="gave up") as record:
         clf = Perceptron(average=True, random_state=0).fit(X, y)

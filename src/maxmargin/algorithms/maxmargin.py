@@ -587,7 +587,7 @@ class ExactTrainer:
         state: State | None,
         batch: Batch,
         *,
-        alone: bool = False,
+        owned: bool = False,
     ) -> Learned:
         raise ValueError("MaxMargin needs all rows at once: use fit, or an online learner.")
 

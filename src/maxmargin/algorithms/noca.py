@@ -480,7 +480,7 @@ class MixtureTrainer:
         state: State | None,
         batch: Batch,
         *,
-        alone: bool = False,
+        owned: bool = False,
     ) -> Learned:
         X, features = inputs.check_X(
             self.options, batch.X, None if state is None else state.features
@@ -496,7 +496,7 @@ class MixtureTrainer:
             raise ValueError(
                 "The 'max_components' parameter of NOCA cannot change on a fitted model."
             )
-        model = mixture_of(state) if alone else copy.deepcopy(mixture_of(state))
+        model = mixture_of(state) if owned else copy.deepcopy(mixture_of(state))
         logs = np.empty((order.size if batch.traced else 0, known.size))
         model.learn(X, codes, order, self.rule, quiet, logs)
         learned = state._replace(model=model)

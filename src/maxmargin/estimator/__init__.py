@@ -195,7 +195,7 @@ class Incremental(Predicting):
             one.rule = self.__trainer__().rule(one.model.p)
 
     def _fast_route(self) -> OneRow | None:
-        """The fast route for the present state, if any, cached for the next row."""
+        """The fast route for the current state, if any, cached for the next row."""
         options = self.__trainer__().options
         if (one := fast_route_for(options, self._fitted(), self._one_row)) is not None:
             self._one_row = one
@@ -347,15 +347,15 @@ class OnlineClassifier(ParameterGroup, Incremental, Streamable):
     takes_several: ClassVar[bool] = True
 
     def _rule(self, p: float) -> Rule:
-        """The rule for the present hyper-parameters in a p-norm."""
+        """The rule for the current hyper-parameters in a p-norm."""
         raise AttributeError(f"{type(self).__name__} does not define a rule")
 
     @abc.abstractmethod
     def _spec(self) -> ModelSpec:
-        """The specification of the model for the present hyper-parameters."""
+        """The specification of the model for the current hyper-parameters."""
 
     def _uses_weights(self) -> bool:
-        """True if sample weights matter with the present hyper-parameters."""
+        """True if sample weights matter with the current hyper-parameters."""
         return True
 
     def _validate_params(self) -> None:

@@ -44,7 +44,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     # --------------------------------------------------------------------------- trainer and state
     @abc.abstractmethod
     def _new_trainer(self) -> Trainer:
-        """A trainer for the present hyper-parameters."""
+        """A trainer for the current hyper-parameters."""
 
     def __trainer__(self) -> Trainer:
         return self._new_trainer()
@@ -388,7 +388,7 @@ class Streamable(BaseLearner):
         itself keeps the model that it had before, unless the call completes.
 
         Sample weights come from the source: from the column ``weight`` of a table, behind the label
-        in svmlight text (``label:weight column:value ...``), or beside the labels of arrays and
+        in svmlight text (``label:weight column:value ...``), or with the labels of arrays and
         iterables.
 
         Parameters

@@ -127,10 +127,10 @@ class OnlineModel(Certified):
         return self.copy()
 
     @abstractmethod
-    def streaming(self, rows: int, alone: bool = False) -> Any:
+    def streaming(self, rows: int, owned: bool = False) -> Any:
         """A model for learning ``rows`` new rows.
 
-        It is this model itself if no one else uses it (``alone``), or if a copy would cost more
+        It is this model itself if no one else uses it (``owned``), or if a copy would cost more
         than learning.
         """
 

@@ -195,9 +195,9 @@ class BudgetModel(SupportModel):
     def copy(self) -> BudgetModel:
         return copy.deepcopy(self, {id(self.spec): self.spec})  # never copies a user's kernel
 
-    def streaming(self, rows: int, alone: bool = False) -> BudgetModel:
+    def streaming(self, rows: int, owned: bool = False) -> BudgetModel:
         self.check_can_stream()
-        if alone or rows <= BLOCK:
+        if owned or rows <= BLOCK:
             return self
         model = self._learner()
         model.store.copy_rows()
@@ -379,13 +379,13 @@ class BudgetModel(SupportModel):
         weights, numbers = self.weights(), self.support_numbers()
         outputs = np.empty((self.problems(), rows.size()))
         # As in `KernelModel.over_training_rows`.
-        is_apart = self.shift > LARGEST_SHARE * (self.largest_square + self.ridge)
+        is_separate = self.shift > LARGEST_SHARE * (self.largest_square + self.ridge)
         given = self.kernel, weights, self.support_points()
-        shift = 0.0 if is_apart else self.shift
+        shift = 0.0 if is_separate else self.shift
         for start in range(0, rows.size(), CHUNK):
             part = slice(start, start + CHUNK)
             outputs[:, part] = self.products.weighted_sums(*given, rows.take(part), shift)
-        if is_apart:
+        if is_separate:
             outputs += self.shift * weights.sum(axis=1)[:, None]
         np.add.at(outputs.T, numbers, self.ridge * weights.T)
         leads = self._leads(outputs, targets.labels)

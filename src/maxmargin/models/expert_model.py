@@ -147,10 +147,10 @@ class ExpertModel(OnlineModel):
     def copy(self) -> ExpertModel:
         return array_fields.own_arrays(self)
 
-    def streaming(self, rows: int, alone: bool = False) -> ExpertModel:
+    def streaming(self, rows: int, owned: bool = False) -> ExpertModel:
         size, width = self.experts.columns.weights.size, self.width()
         is_small = size <= max(MOST_COPIED_WEIGHTS, rows * width)
-        return self.copy() if rows > 1 and is_small and not alone else self
+        return self.copy() if rows > 1 and is_small and not owned else self
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> ExpertModel:
         if self.has_features():

@@ -117,7 +117,7 @@ class RowBlock:
         self.loop_space = space.over(linear, self.places)
 
     def learn(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
-        """Present the rows at the places ``order``; see `core.loop.learn`."""
+        """Learn from the rows at the places ``order``; see `core.loop.learn`."""
         rows = UnitRows(self.ids.size, Tail(self.space.tail.offset, 0.0))
         order = order.astype(np.int32, copy=False)
         tally, loop = self.space.tally, self.space.loop
@@ -168,7 +168,7 @@ class KernelFit:
     """The rows of a fit, with coefficients and outputs of shape (problems, rows).
 
     Coefficients, outputs and ``marks``, the coefficients at the last two snapshots, are over the
-    scale. ``labels`` are those of the last call of `present`.
+    scale. ``labels`` are those of the last call of `learn_from`.
     """
 
     def __init__(self, space: KernelSpace, points: Points, cache_bytes: float) -> None:

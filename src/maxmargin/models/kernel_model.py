@@ -236,7 +236,7 @@ class SupportModel(OnlineModel):
     def continued(self) -> OnlineModel:
         model: Any = self.copy()
         model.scalars.table.bound = np.inf
-        model.scalars.table.certifiable = AWAITING  # unless a fit presents the same rows
+        model.scalars.table.certifiable = AWAITING  # unless a fit has the same rows
         return model
 
     def check_can_stream(self) -> None:
@@ -325,7 +325,7 @@ class KernelModel(SupportModel):
         return points.with_sample_weight(sample_weight)
 
     def begin_fit(self, rows: Points) -> None:
-        """Begin a fit; present supports, which must be among the rows, are kept."""
+        """Begin a fit; old supports, which must be among the rows, are kept."""
         self.training = KernelFit(self.space(), rows, 1e6 * self.spec.kernel.cache_size)
         self.scalars.table.certifiable = ALL_COEFFICIENTS
         old = self.supports
@@ -364,7 +364,7 @@ class KernelModel(SupportModel):
             other.training = training.over(other.space())
         return other
 
-    def streaming(self, rows: int, alone: bool = False) -> KernelModel:
+    def streaming(self, rows: int, owned: bool = False) -> KernelModel:
         self.check_can_stream()
         # Supports are replaced by learning, never changed.
         model: KernelModel = own_arrays(self, shared="supports")
@@ -508,11 +508,11 @@ class KernelModel(SupportModel):
     def _without_small(self, supports: Supports) -> Supports:
         """The supports whose coefficients are not too small."""
         kept = self._counts(supports.coefs, supports.averages)
-        present = self.members >= 0
-        kept[self.members[present]] = True
+        known = self.members >= 0
+        kept[self.members[known]] = True
         if kept.all():
             return supports
-        self.members[present] = np.searchsorted(np.flatnonzero(kept), self.members[present])
+        self.members[known] = np.searchsorted(np.flatnonzero(kept), self.members[known])
         return supports.take(np.flatnonzero(kept))
 
     def _counts(self, coefs: np.ndarray, averages: np.ndarray) -> np.ndarray:
@@ -571,18 +571,18 @@ class KernelModel(SupportModel):
         self.sum_up(training.coefs, outputs)
         shift, largest = self.shift, float(training.diagonal.max())
         # A very large intercept would cost digits of the other terms, so it is summed separately.
-        is_apart = shift > LARGEST_SHARE * (largest - shift)
-        if self.spec.average or self.spec.smallest or is_apart:
+        is_separate = shift > LARGEST_SHARE * (largest - shift)
+        if self.spec.average or self.spec.smallest or is_separate:
             weights = self._averaged(training.coefs, training.averages)
             weights[:, ~self._counts(training.coefs, training.averages)] = 0.0
             used, points = np.flatnonzero(weights.any(axis=0)), training.points
-            some, within = points.take(used), 0.0 if is_apart else shift
+            some, within = points.take(used), 0.0 if is_separate else shift
             sums = self.products.weighted_sums(self.kernel, weights[:, used], some, points, within)
             outputs = sums + space.ridges(points) * weights
         else:
             weights, outputs = training.coefs * self.scales(), outputs * self.scales()
         squares, intercepts = (weights * outputs).sum(axis=1), weights.sum(axis=1)
-        if is_apart:
+        if is_separate:
             outputs = outputs + shift * intercepts[:, None]
         else:
             squares -= shift * intercepts**2

@@ -104,7 +104,7 @@ class LinearModel(OnlineModel):
         self._allocate(sizes)
 
     def _allocate(self, sizes: dict[str, int]) -> None:
-        """Allocate the arrays that a subclass has beside the linear ones."""
+        """Allocate the arrays that a subclass adds to the linear ones."""
 
     @property
     def space(self) -> Any:
@@ -190,7 +190,7 @@ class LinearModel(OnlineModel):
         scalars.bound[which] = np.inf
         scalars.certifiable[which] = np.minimum(scalars.certifiable[which], SINCE_SNAPSHOT)
 
-    def streaming(self, rows: int, alone: bool = False) -> LinearModel:
+    def streaming(self, rows: int, owned: bool = False) -> LinearModel:
         if self.p != 2.0 and self.tail.private > 0.0:
             raise ValueError(
                 f"partial_fit cannot keep a soft margin with p={self.p}; use fit, or p=2."
@@ -198,7 +198,7 @@ class LinearModel(OnlineModel):
         model = self
         if self.private_coordinates():
             model = self._without_private_coordinates()
-        elif not alone:
+        elif not owned:
             is_small = self.linear.weights.size <= max(MOST_COPIED_WEIGHTS, rows * self.width())
             if (rows > 1 and is_small) or self.keeps_row_numbers():
                 model = self.copy()

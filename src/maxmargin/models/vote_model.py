@@ -102,7 +102,7 @@ class VoteModel(OnlineModel):
     def continued(self) -> VoteModel:
         return self._with([model.continued() for model in self.members])
 
-    def streaming(self, rows: int, alone: bool = False) -> VoteModel:
+    def streaming(self, rows: int, owned: bool = False) -> VoteModel:
         """Always a copy, so that an error leaves no expert with more rows than others."""
         pairs = [(model.streaming(rows), model) for model in self.members]
         return self._with([new.copy() if new is old else new for new, old in pairs])

@@ -57,7 +57,7 @@ class FitRows(NamedTuple):
 
 
 class OnlineTrainer:
-    """Presents rows to a rule, in passes or one by one.
+    """Lets a rule learn from rows, in passes or one by one.
 
     ``rule`` and ``spec`` make the rule for a p-norm and the specification of models; ``run`` makes
     the passes of a fit.
@@ -84,17 +84,17 @@ class OnlineTrainer:
         state: State | None,
         batch: Batch,
         *,
-        alone: bool = False,
+        owned: bool = False,
     ) -> Learned:
         given = checked_rows(self, state, batch)
         state = self._begun(given, batch.grow) if state is None else widened(state, given)
         options, rows = self.options, given.codes.shape[0]
         weight, totals = weights_in_order(options.class_weight, state, given)
         before = online_model(state)
-        rule, model = self.rule(before.p), before.streaming(rows, alone)
+        rule, model = self.rule(before.p), before.streaming(rows, owned)
         # Totals cannot change atomically with a model that learns in place.
         is_counted = totals is not state.totals
-        if model is before and not alone and (is_counted or may_overflow(model, rule)):
+        if model is before and not owned and (is_counted or may_overflow(model, rule)):
             model = model.copy()
         by_steps = weight if model.tail.private == 0.0 else None
         targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)

@@ -1,4 +1,4 @@
-"""The passes of a fit: the order in which they present the rows, and when they give up."""
+"""The passes of a fit: the order of the rows, and when they give up."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from maxmargin.training.state import Advance, Rows, Rule, State, Targets
 VALUES_PER_CALL = 2**24
 # A row is recent if it caused an update within this number of full passes.
 MEMORY = 50
-# Rows presented between two full passes, as a multiple of all rows: less at first, because easy
+# Rows learned between two full passes, as a multiple of all rows: less at first, because easy
 # problems may be solved already, and only a full pass shows that.
 FIRST_PASSES, FIRST_SHARE, SHARE = 3, 4, 20
-# Fewer rows than this are presented several times in one call of the compiled loop.
+# Fewer rows than this are learned several times in one call of the compiled loop.
 LEAST_ROWS = 2048
 
 
@@ -81,7 +81,7 @@ RunPasses = Callable[[OnlineModel, Rows, Targets, FitPlan], Outcome]
 def run_passes(
     model: OnlineModel, rows: Rows, targets: Targets, rule: Rule, plan: FitPlan
 ) -> Outcome:
-    """Present rows until convergence or `max_iter`."""
+    """Learn until convergence or `max_iter`."""
     passes = Passes(model, rows, targets, rule, plan)
     options = plan.options
     shown = bar(options.name, options.max_iter, "passes") if options.verbose else nullcontext()
@@ -156,7 +156,7 @@ class Passes:
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.options.shuffle, plan.random())
-        self.presented, self.n_iter, self.converged = 0, 0, False
+        self.learned, self.n_iter, self.converged = 0, 0, False
         self.progress: MistakeProgress | None = None
         patience = plan.options.n_iter_no_change
         may_give_up = plan.options.settles and not plan.separable and not model.is_full()
@@ -182,7 +182,7 @@ class Passes:
                 if made == 0 or self.progress is None:
                     return
                 self.progress.hurry()  # look for weights with few errors instead
-            self._present_recent(made, advance)
+            self._learn_recent(made, advance)
 
     def _has_converged(self, updates: int) -> bool:
         """True if the last full pass, which made ``updates``, ends the fit."""
@@ -209,8 +209,8 @@ class Passes:
         margins = model.margins(self.rows, self.targets)
         return certified(model, margins, plan.ceiling, plan.shown).bound < wanted
 
-    def _present_recent(self, mistakes: int, advance: Advance | None) -> None:
-        """Present recent rows after a full pass with so many mistakes."""
+    def _learn_recent(self, mistakes: int, advance: Advance | None) -> None:
+        """Learn from recent rows after a full pass with so many mistakes."""
         options = self.plan.options
         # Presenting inseparable rows more often would give them more weight than they have.
         separated = self.plan.separable or mistakes == 0
@@ -221,23 +221,23 @@ class Passes:
                 self.learn(order, advance)
 
     def full_pass(self, advance: Advance | None) -> int:
-        """Present all rows, comparing errors if progress is doubtful; returns the updates."""
+        """Learn from all rows, comparing errors if progress is doubtful; returns the updates."""
         order, progress = self.schedule.full_pass_order(), self.progress
         if progress is None or not progress.compares(self.model):
             return self.learn(order, advance)
         return progress.compared(self, order, advance)
 
     def learn(self, order: np.ndarray, advance: Advance | None) -> int:
-        """Present the rows ``order``; returns the number of updates."""
+        """Learn from the rows ``order``; returns the number of updates."""
         model, schedule, before = self.model, self.schedule, self.model.updates()
         for start in range(0, order.size, self.rows_per_call):
             part = order[start : start + self.rows_per_call]
             trace = NO_TRACE._replace(touched=schedule.touched, stamp=schedule.stamp)
             model.learn_from(self.rows, self.targets, part, self.rule, trace)
-            self.presented += part.size
+            self.learned += part.size
             if advance is not None:
                 advance(part.size / self.count, note=f"{model.updates():,} updates")
-        self.n_iter = -(-self.presented // self.count)
+        self.n_iter = -(-self.learned // self.count)
         return model.updates() - before
 
 
@@ -245,7 +245,7 @@ class Schedule:
     """Orders of presentation: full passes, and between them recent rows.
 
     Near the end most rows cause no more updates. So after a full pass, the rows that recently
-    caused one are presented again, narrowed down to those that just did, until there are no updates
+    caused one come again, narrowed down to those that just did, until there are no updates
     or their share of the work is used up. They are shuffled once: shuffling them each time takes as
     long as presenting them, and needs more presentations (Adult, 32 561 rows, PUMMA: twice as
     many). Any order keeps the guarantees of the learners; only a full pass without updates counts
@@ -291,9 +291,9 @@ class Schedule:
             chosen = moved if moved.size else recent
 
 
-# A fit gives up only if each half of its passes has presented at least so many rows: on small data
+# A fit gives up only if each half of its passes has at least so many rows: on small data
 # many passes take no time, ...
-LEAST_PRESENTED = 100_000
+LEAST_LEARNED = 100_000
 # ... and if the second half certainly has more than this share of the mistakes of the first. Of
 # 400 fits of Perceptron and AMIRA(epsilon=1) to 10 000 separable rows (make_separable, gap=0.12),
 # none had more than 0.63 after 20 or more passes; with 5 to 40 % of wrong labels seven learners
@@ -331,7 +331,7 @@ class MistakeProgress:
     ) -> None:
         self.hopeless = hopeless
         self.n_iter_no_change = n_iter_no_change
-        self.least_passes = max(n_iter_no_change, LEAST_PRESENTED / count)
+        self.least_passes = max(n_iter_no_change, LEAST_LEARNED / count)
         self.totals = [0]  # mistakes of all passes so far, after each of them
         self.doubtful = self.ended = False
         self.best: Any = None
@@ -364,7 +364,7 @@ class MistakeProgress:
         return self.doubtful and not (model.spec.averages() or model.has_supports)
 
     def compared(self, passes: Passes, order: np.ndarray, advance: Advance | None) -> int:
-        """Let ``passes`` present these rows, and keep a twin of the model with the fewest errors.
+        """Let ``passes`` learn these rows, and keep a copy of the model with the fewest errors.
 
         The number of updates.
         """

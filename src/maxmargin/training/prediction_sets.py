@@ -289,7 +289,7 @@ def prediction_sets(
 
 
 def coverage_of(tracker: SetTracker) -> Coverage:
-    """What was observed, beside the theorem's bound."""
+    """What was observed, and the theorem's bound."""
     target, (rows, outside, sizes) = float(tracker.target[0]), tracker.counts.tolist()
     return Coverage(
         target=target,

@@ -139,11 +139,11 @@ class Trainer(Protocol):
         state: State | None,
         batch: Batch,
         *,
-        alone: bool = False,
+        owned: bool = False,
     ) -> Learned:
         """Learn from each row of a batch once.
 
-        If no one else uses the state (``alone``), its arrays may be reused. They may also be
+        If no one else uses the state (``owned``), its arrays may be reused. They may also be
         changed in place where a copy would cost more than learning: then Ctrl-C waits, and the
         state that is returned replaces the given one.
         """
@@ -160,7 +160,7 @@ class Learner(Protocol):
     """An estimator of this library: it has a trainer and a state."""
 
     def __trainer__(self) -> Trainer:
-        """The trainer for the present hyper-parameters."""
+        """The trainer for the current hyper-parameters."""
 
     def __state__(self) -> State | None:
         """The state; None if not fitted."""

@@ -163,7 +163,7 @@ def as_matrix(x: Row, features: Features | None) -> Matrix:
 
 # ------------------------------------------------------------------------------ columns of names
 def with_columns(x: DictRow, state: State | None) -> tuple[State | None, Features]:
-    """A state, beside the given one, with columns and weights for all names of a row."""
+    """A new state with columns and weights for all names of a row."""
     features = Features(0) if state is None else named_features(state)
     columns = features.shared_columns()
     if columns is None:

@@ -65,7 +65,7 @@ RECIPE = "recipe"  # its key in a schema
 class State(NamedTuple):
     """What a learner has learned.
 
-    A call builds a new state beside the old one and installs it with one assignment at its end, so
+    A call builds a new state and installs it with one assignment at its end, so
     an interrupted call leaves a consistent learner.
 
     Attributes
@@ -123,7 +123,7 @@ def takes_unused_columns(state: State, width: int) -> bool:
 
 
 def grown(state: State, width: int, classes: np.ndarray) -> State:
-    """The state for rows of ``width`` columns and these classes, a superset of the present ones."""
+    """The state for rows of ``width`` columns and these classes, a superset of the old ones."""
     model, before = state.model, state.classes
     if width == model.width() and classes.size == before.size:
         return state

@@ -321,7 +321,7 @@ class Run:
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
         batch = Batch(X, block.y, None if state is not None else classes, block.weight, grow=grow)
         try:
-            progress.state = self.trainer.learn(state, batch, alone=True).state
+            progress.state = self.trainer.learn(state, batch, owned=True).state
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
 
