@@ -20,7 +20,7 @@ from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron
 from maxmargin.certificates.joint_bounds import joint_bound
 from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import maintain
-from maxmargin.models import joint_model, kernel_fit
+from maxmargin.models import kernel_fit, linear_model
 from maxmargin.models.kernel_model import JointKernelModel
 from maxmargin.models.linear_model import JointModel
 from maxmargin.training.protocol import state_of
@@ -267,7 +267,7 @@ def run_plainly(patch, tidy=maintain.plain):
     """Run the joint loop without compiled code."""
     for kind in (JointModel, JointKernelModel):
         patch.setattr(kind, "loop", staticmethod(learn_jointly.plain))
-    patch.setattr(joint_model, "maintain", tidy)
+    patch.setattr(linear_model, "maintain", tidy)
     patch.setattr(kernel_fit, "run_loop", partial(kernel_fit.run_loop, maintain=tidy))
 
 
