@@ -81,23 +81,29 @@ def labelled(blocks: Iterable[Block], name: str) -> Iterator[tuple[Any, Any, Any
         yield block.X, block.y, block.weight
 
 
-def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[StreamRows]:
-    """Blocks of at most ``most`` rows, which end at multiples of ``most``."""
+def pieces(stream: Any, y: Any, sample_weight: Any, most: int, step: int) -> Iterator[StreamRows]:
+    """Blocks of at most ``most`` rows or ``step`` dicts, which end at multiples of that."""
     if y is not None:
         stream = [(stream, y, sample_weight)]
     elif sparse.issparse(stream) or isinstance(stream, np.ndarray):
         raise ValueError("progressive needs y for a matrix of rows.")
     elif sample_weight is not None:
         raise ValueError("sample_weight goes with y; an iterable gives triples (X, y, weight).")
-    seen = 0
+    seen, dicts = 0, list[tuple[Any, Any, Any]]()
     for block in stream:
         if len(block) not in (2, 3):
             raise ValueError("progressive needs y, or an iterable of pairs (X, y).")
         X, labels, weight = (*block, None)[:3]
         if isinstance(X, dict):
+            dicts.append((X, labels, weight))
             seen += 1
-            yield StreamRows([X], [labels], None if weight is None else check_weights(weight, 1))
+            if seen % step == 0:
+                yield _of_dicts(dicts)
+                dicts = []
             continue
+        if dicts:
+            yield _of_dicts(dicts)
+            dicts = []
         if not hasattr(X, "shape") and not isinstance(X, (list, tuple)):
             raise ValueError(f"progressive needs a matrix of rows, got {type(X).__name__}.")
         X = sparse.csr_matrix(X) if sparse.issparse(X) else X
@@ -110,3 +116,13 @@ def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[Strea
             yield part
             seen += part.size()
             start += part.size()
+    if dicts:
+        yield _of_dicts(dicts)
+
+
+def _of_dicts(rows: list[tuple[Any, Any, Any]]) -> StreamRows:
+    X, y, weights = map(list, zip(*rows, strict=True))
+    if all(weight is None for weight in weights):
+        return StreamRows(X, y, None)
+    weights = [1.0 if weight is None else weight for weight in weights]
+    return StreamRows(X, y, check_weights(weights, len(rows)))

@@ -120,8 +120,9 @@ class Evaluator:
             self._add_checkpoint()
             self.curves.add_checkpoint()
         if self.waiting is not None:
-            for rows in self._as_learned(self.waiting):
-                self._partial_fit(rows)
+            rows, most = self.waiting, self.waiting.size() if self._in_blocks(self.waiting) else 1
+            for start in range(0, rows.size(), most):
+                self._partial_fit(rows.part(slice(start, start + most)))
 
     # ---------------------------------------------------------------------------- predict and learn
     def _score_then_learn(self, rows: StreamRows, order: np.ndarray, places: np.ndarray) -> Scored:
@@ -142,17 +143,12 @@ class Evaluator:
     def _in_blocks(self, rows: StreamRows) -> bool:
         return self.is_compiled and not isinstance(rows.X, list)
 
-    def _as_learned(self, rows: StreamRows) -> list[StreamRows]:
-        """The blocks, or single rows, in which the learner learns these rows."""
-        if self._in_blocks(rows):
-            return [rows]
-        return [rows.part(slice(i, i + 1)) for i in range(rows.size())]
-
     def _row_by_row(self, rows: StreamRows, order: np.ndarray, places: np.ndarray) -> Scored:
         found, losses, sets = [], [], []
-        each, is_predicted = self._as_learned(rows), np.isin(np.arange(order.size), places)
+        is_predicted = np.isin(np.arange(order.size), places)
         for entry, predict in zip(order.tolist(), is_predicted.tolist(), strict=True):
-            row = each[entry if entry >= 0 else -1 - entry]
+            number = entry if entry >= 0 else -1 - entry
+            row = rows.part(slice(number, number + 1))
             if predict:
                 prediction, loss = self._predict(row)
                 found.append(prediction)

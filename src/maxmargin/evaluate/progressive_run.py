@@ -308,7 +308,7 @@ def progressive(
     ]
     counts_alone = all(each.counts_alone() for each in evaluators)
     rows_per_piece = step * (-(-ROWS_PER_CALL // step) if counts_alone else 1)
-    for rows in pieces(stream, y, sample_weight, rows_per_piece):
+    for rows in pieces(stream, y, sample_weight, rows_per_piece, step):
         for each in evaluators:
             each.add(rows)
     reports = [_progress(each) for each in evaluators]
