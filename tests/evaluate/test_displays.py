@@ -175,7 +175,7 @@ def test_the_last_step_of_a_pipeline_on_a_stream():
     for result, rows in zip(display.results, [scaler.transform(X), X], strict=True):
         np.testing.assert_array_equal(result.wrong, progressive(Perceptron(), rows, y).wrong)
     assert not hasattr(pipeline[-1], "classes_")
-    with pytest.raises(NotFittedError, match="The step 'standardscaler' of the pipeline is not"):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         ProgressiveDisplay.from_estimator(make_pipeline(StandardScaler(), Perceptron()), X, y)
     with pytest.raises(ValueError, match=r"needs X and y for pipelines.*recipe="):
         ProgressiveDisplay.from_estimator(pipeline, [(X, y)])

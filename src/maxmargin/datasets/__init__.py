@@ -17,16 +17,16 @@ from maxmargin.datasets.generated import (
 )
 
 if TYPE_CHECKING:
-    from maxmargin_papers.data.adult import load_adult
-    from maxmargin_papers.data.benchmark_sets import (
+    from maxmargin_papers.data import (
+        load_adult,
         load_electricity,
         load_ionosphere,
         load_mnist,
         load_usps,
+        load_vehicle,
         load_votes,
+        make_endless_digits,
     )
-    from maxmargin_papers.data.deformed_digits import make_endless_digits
-    from maxmargin_papers.data.vehicle import load_vehicle
 
 __all__ = [
     "load_adult",
@@ -43,23 +43,12 @@ __all__ = [
     "make_switching",
 ]
 
-_MODULES = {
-    "load_adult": "adult",
-    "load_electricity": "benchmark_sets",
-    "load_ionosphere": "benchmark_sets",
-    "load_mnist": "benchmark_sets",
-    "load_usps": "benchmark_sets",
-    "load_vehicle": "vehicle",
-    "load_votes": "benchmark_sets",
-    "make_endless_digits": "deformed_digits",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = importlib.import_module(f"maxmargin_papers.data.{_MODULES[name]}")
+        return getattr(importlib.import_module("maxmargin_papers.data"), name)
     except ModuleNotFoundError as error:
         if error.name != "maxmargin_papers":
             raise
@@ -67,9 +56,7 @@ def __getattr__(name: str) -> Any:
             f"{__name__}.{name} needs the package maxmargin_papers, which comes with maxmargin and "
             "is missing here: install maxmargin again"
         ) from error
-    globals()[name] = value = getattr(module, name)
-    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    return sorted({*globals(), *__all__})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -156,27 +156,18 @@ def last_step(estimator: BaseEstimator, X: Any) -> tuple[Any, Any]:
 
     Any other estimator is returned unchanged, with ``X``.
     """
-    if not isinstance(estimator, Pipeline):
-        return estimator, X
-    if len(estimator) == 1:
-        return last_step(estimator[-1], X)
-    try:
-        check_is_fitted(estimator[:-1])
-    except NotFittedError:
-        raise NotFittedError(
-            f"The step {estimator.steps[-2][0]!r} of the pipeline is not fitted yet: call fit on "
-            "the pipeline, or on its steps before the last, first."
-        ) from None
-    return last_step(estimator[-1], estimator[:-1].transform(X))
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator[-1]
+    return estimator, X
 
 
 def last_step_of_copy(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
     """`last_step` of an unfitted pipeline: copies of the steps before the last are fitted."""
-    if not isinstance(estimator, Pipeline):
-        return estimator, X
-    if len(estimator) > 1:
-        X = clone(estimator[:-1]).fit_transform(X, y)
-    return last_step_of_copy(estimator[-1], X, y)
+    while isinstance(estimator, Pipeline):
+        X = clone(estimator[:-1]).fit_transform(X, y) if len(estimator) > 1 else X
+        estimator = estimator[-1]
+    return estimator, X
 
 
 def _planes_of(clf: BaseEstimator) -> tuple[np.ndarray, np.ndarray]:

@@ -15,8 +15,8 @@ from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.evaluate.nonconformity import fixed_copy, nonconformity
 
 ALARM, RESET = ACTIONS = "alarm", "reset"
-# Rows that a fixed copy scores at once, first and later: those behind an alarm are scored in vain.
-ROWS_SCORED, MOST_SCORED = 2**10, 2**15
+# Rows that a fixed copy scores at once: those behind an alarm are scored in vain.
+ROWS_SCORED = 2**13
 
 
 class Detector(Protocol):
@@ -111,12 +111,11 @@ class Watch:
         """`update` by the scores of the fixed copy, if there is one yet."""
         if self.fixed is None:
             return self._counted(rows.size(), False)
-        taken, at_once, is_detected = 0, ROWS_SCORED, False
+        taken, is_detected = 0, False
         while taken < rows.size() and not is_detected:
-            scores = nonconformity(self.fixed, rows.part(slice(taken, taken + at_once)))
+            scores = nonconformity(self.fixed, rows.part(slice(taken, taken + ROWS_SCORED)))
             taken += self.detector.update_many(scores)
             is_detected = self.detector.drift_detected
-            at_once = min(MOST_SCORED, 2 * at_once)
         return self._counted(taken, is_detected)
 
     def _counted(self, rows: int, is_detected: bool) -> int:
