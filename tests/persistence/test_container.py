@@ -127,6 +127,8 @@ def test_a_file_of_a_kernel_model_counts_supports(path):
 def test_memory_order_is_kept(path):
     cube = np.arange(24.0).reshape(2, 3, 4)
     content = {"a": cube.T, "b": np.asfortranarray(cube[0]), "c": cube[:, 1]}
+    content["d"] = cube.astype(">f8")
+    content["e"] = np.arange(1000, dtype=">i8")
     write_file(path, "checkpoint", content)
     again = read_file(path, "checkpoint")
     for name, array in content.items():

@@ -154,11 +154,6 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
         """The model of a file."""
 
-    def __summary__(self) -> Tree:
-        """A short description of the state."""
-        state = self.__state__()
-        return {} if state is None else serialization.summary(state)
-
 
 Value = TypeVar("Value")
 

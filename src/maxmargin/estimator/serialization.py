@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -31,8 +30,7 @@ from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
 from maxmargin.persistence.model_tree import MOST, Misfit
 from maxmargin.training import prediction_sets
-from maxmargin.training.inputs import problems_for, shown
-from maxmargin.training.passes import certificate_of
+from maxmargin.training.inputs import problems_for
 from maxmargin.training.platt import Sigmoids
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import restored, storable
@@ -237,33 +235,6 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
     elif blank.eviction.lengths:
         _check_shape(leaves, "eviction.inner", (stores * capacity, capacity))
     blank.allocate(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
-
-
-def summary(state: State) -> Tree:
-    """A short description of a state, for `maxmargin.persistence.describe`."""
-    model = state.model
-    words: Tree = {
-        "n_features": int(state.features.count),
-        "classes": state.classes.tolist(),
-    }
-    if isinstance(described := getattr(state.recipe, "columns_", None), list):
-        words |= {"columns": described, "n_features": int(state.recipe.n_features_in_use_)}
-    if hasattr(model, "mistakes"):  # it learned row by row
-        words["mistakes"] = model.mistakes()
-    if model.n_margins() == 0:
-        return words | {"components": model.used()}  # type: ignore[attr-defined]
-    if hasattr(model, "updates"):
-        words["updates"] = model.updates()
-    if model.has_supports:
-        words["supports"] = int(model.support_numbers().size)  # type: ignore[attr-defined]
-    if not np.isfinite(state.known_margins()[shown(state)]).all():
-        return words  # the margins of a stream were not measured
-    # A copy, because models cache their bounds, and saving must not change them.
-    best = certificate_of(state._replace(model=copy.copy(model)))
-    numbers = {"margin": best.margin, "bound": best.bound, "ratio": best.ratio}
-    if all(np.isfinite(number) for number in numbers.values()):
-        words["certificate"] = {name: float(number) for name, number in numbers.items()}
-    return words
 
 
 # ------------------------------------------------------------------------------------------- checks

@@ -100,8 +100,26 @@ def describe(path: StrPath | IO[bytes]) -> dict[str, Any]:
     words["bytes"] = container.size
     for clf in filter(is_learner, content.values()):
         words |= {"estimator": type(clf).__name__, "parameters": plain_parameters(clf)}
-        words |= clf.__summary__()
+        if clf.__sklearn_is_fitted__():
+            words |= _learned_by(getattr(clf, "estimator_", clf))
     return words
+
+
+def _learned_by(clf: Any) -> dict[str, Any]:
+    """What a fitted learner has learned, in numbers."""
+    names = {"n_features": "n_features_in_", "mistakes": "n_mistakes_", "updates": "n_updates_"}
+    words = {name: getattr(clf, attribute, None) for name, attribute in names.items()}
+    words["classes"] = clf.classes_.tolist()
+    for name, attribute in (("supports", "support_"), ("components", "components_")):
+        if (rows := getattr(clf, attribute, None)) is not None:
+            words[name] = len(rows)
+    if (recipe := getattr(clf, "recipe_", None)) is not None:
+        words |= {"columns": recipe.columns_, "n_features": recipe.n_features_in_use_}
+    if (found := getattr(clf, "certificate_", None)) is not None:
+        certificate = {"margin": found.margin, "bound": found.bound, "ratio": found.ratio}
+        if np.isfinite(list(certificate.values())).all():  # the margins of a stream are unknown
+            words["certificate"] = certificate
+    return {name: value for name, value in words.items() if value is not None}
 
 
 def plain_parameters(clf: BaseEstimator) -> dict[str, bool | int | float | str | None]:

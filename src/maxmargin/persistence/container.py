@@ -73,7 +73,7 @@ def write_container(
 
 def described(array: np.ndarray) -> dict[str, Any]:
     """The shape and the data type of an array as JSON."""
-    dtype = array.dtype.newbyteorder("<")
+    dtype = array.dtype
     columns = [[name, dtype[name].str] for name in dtype.names or ()]
     found = {"dtype": columns or dtype.str, "shape": list(array.shape)}
     is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous

@@ -104,6 +104,7 @@ def _dumped_array(array: np.ndarray, path: str, arrays: dict[str, np.ndarray]) -
         return {"objects": dumped(array.tolist(), path, arrays)}
     if array.dtype.names is None and array.dtype.kind not in PLAIN_KINDS:
         raise TypeError(f"it is an array of {array.dtype}.")
+    array = array.astype(array.dtype.newbyteorder("<"), copy=False)
     if array.nbytes <= LARGEST_IN_HEADER:
         return {"bytes": as_text(array), **described(array)}
     while path in arrays:

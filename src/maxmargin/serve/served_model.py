@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
 from maxmargin import __version__
 from maxmargin.evaluate import DriftAlarm
@@ -372,16 +371,8 @@ def beginning(about: dict[str, str], base: Snapshot, classes: np.ndarray) -> Ser
     """The model before the first event."""
     try:
         return ServedModel(rebuilt(about, base.learner), classes)
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError) as error:  # parameters and learners may leave
         raise ValueError(
             f"the model that the folder began with, by version {base.version}, cannot be read "
             f"({error}): install that version, and download the model from there."
         ) from None
-
-
-def coverage_of(learner: Any) -> Any:
-    """How often prediction sets had the label; None without any."""
-    try:
-        return learner.coverage_
-    except (AttributeError, NotFittedError):
-        return None

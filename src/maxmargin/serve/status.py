@@ -11,10 +11,11 @@ import numpy as np
 from maxmargin import __version__
 from maxmargin.persistence import plain_parameters
 from maxmargin.serve.beginnings import inner_of
-from maxmargin.serve.served_model import ServedModel, coverage_of
+from maxmargin.serve.served_model import ServedModel
 from maxmargin.serve.service import Service
 
 MOST_COLUMNS, MOST_WEIGHTS = 200, 20
+CERTIFIED = ("margin", "bound", "ratio")
 # What is computed from all weights is not repeated within so many seconds.
 SECONDS_BETWEEN_SUMMARIES = 1.0
 
@@ -81,8 +82,9 @@ def summary_of(model: ServedModel) -> dict[str, Any]:
     if not model.is_fitted:
         empty = dict.fromkeys(("n_features", "certificate", "coverage"))
         return {**empty, "columns": [], "updates": 0, "largest_weights": []}
-    coverage = coverage_of(learner)
+    coverage = getattr(learner, "coverage_", None)
     learner = getattr(learner, "estimator_", learner)
+    found = getattr(learner, "certificate_", None)
     names = getattr(learner, "feature_names_in_", None)
     names = list(getattr(learner, "columns_", ()) if names is None else names)
     shown_names = sorted(model.columns) if model.has_recipe else names
@@ -90,26 +92,19 @@ def summary_of(model: ServedModel) -> dict[str, Any]:
         "n_features": int(learner.n_features_in_),
         "columns": [str(name) for name in shown_names[:MOST_COLUMNS]],
         "updates": int(learner.n_updates_),
-        "certificate": certificate_of(learner),
+        "certificate": None
+        if found is None
+        else {name: getattr(found, name) for name in CERTIFIED},
         "coverage": None if coverage is None else asdict(coverage),
         "largest_weights": largest_weights(learner, names, model.labels),
     }
 
 
-def certificate_of(learner: Any) -> dict[str, Any] | None:
-    try:
-        found = learner.certificate_
-    except (AttributeError, ValueError):
-        return None
-    return {"margin": found.margin, "bound": found.bound, "ratio": found.ratio}
-
-
 def largest_weights(learner: Any, names: list[Any], labels: list[Any]) -> list[dict[str, Any]]:
     """Those of a linear model, by their size."""
-    try:
-        weights = np.atleast_2d(learner.coef_)
-    except (AttributeError, ValueError):
+    if (coef := getattr(learner, "coef_", None)) is None:
         return []
+    weights = np.atleast_2d(coef)
     sizes = np.abs(weights).ravel()
     most = min(MOST_WEIGHTS, sizes.size)
     places = np.argpartition(-sizes, most - 1)[:most]
