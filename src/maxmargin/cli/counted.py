@@ -24,4 +24,3 @@ class Counted(DelegatingSource):
             if block.weight is not None:
                 self.left_out += int((block.weight == 0.0).sum())
             yield block
-        self.skipped = self._source.skipped

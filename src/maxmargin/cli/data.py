@@ -92,7 +92,7 @@ class Reading:
         ),
     ] = field(default_factory=list)
     missing: Annotated[
-        Literal["mean", "error", "skip"],
+        Literal["mean", "error"],
         of_columns(help="How to treat missing numbers."),
     ] = "mean"
     scale: Annotated[

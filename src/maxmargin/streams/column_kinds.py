@@ -20,7 +20,10 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.preprocessing import normalize
 
 from maxmargin.streams.arrow import (
+    FALSE,
+    MISSING,
     NAMES,
+    TRUE,
     arrow,
     as_text,
     coded,
@@ -28,11 +31,11 @@ from maxmargin.streams.arrow import (
     kind_of,
     learned_as_text,
     numbers_of,
+    remedies,
 )
 from maxmargin.streams.feature_rows import NOWHERE
 from maxmargin.streams.option_errors import Message
 from maxmargin.streams.source import StreamError
-from maxmargin.streams.spellings import FALSE, MISSING, TRUE, remedies
 
 # Sums of squares of larger numbers may overflow.
 LARGEST_NUMBER = 1e100

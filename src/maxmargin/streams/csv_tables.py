@@ -13,18 +13,21 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maxmargin.streams.arrow import WEIGHT, Piece, TableReader, arrow
-from maxmargin.streams.files import Files, Pipe, Prefixed, as_damage, text_of
-from maxmargin.streams.option_errors import Option, OptionWarning
-from maxmargin.streams.source import BLOCK_SIZE, StreamError
-from maxmargin.streams.spellings import (
+from maxmargin.streams.arrow import (
     FALSE,
     MISSING,
     TRUE,
+    WEIGHT,
+    Piece,
+    TableReader,
+    arrow,
     is_number,
     kind_of_values,
     remedies,
 )
+from maxmargin.streams.files import Files, Pipe, Prefixed, as_damage, text_of
+from maxmargin.streams.option_errors import Option, OptionWarning
+from maxmargin.streams.source import BLOCK_SIZE, StreamError
 
 # The delimiter, the names and the kinds of columns are inferred from so many bytes.
 HEAD = 2**18
@@ -133,21 +136,11 @@ class CsvReader(TableReader):
         return Header(delimiter, names, lines)
 
     def _begins_with_names(self, cells: list[str]) -> bool:
-        """Whether the first line has names of columns: not if it has only numbers.
-
-        pandas writes positions as names, after an empty one if there is an index.
-        """
+        """Whether the first line has names of columns: not if it has only numbers."""
         present = [cell for cell in cells if cell not in self._missing]
-        numbers = [cell for cell in present if is_number(cell, self._decimal)]
-        begin = 1 if cells[0] == "" else 0
-        places = set(map(str, range(len(cells) - begin)))
-        if not numbers or (places.issuperset(numbers) and len(numbers) < len(present)):
+        if not all(is_number(cell, self._decimal) for cell in present):
             return True
-        is_data = len(numbers) == len(present) and cells[begin:] != sorted(places, key=int)
-        if is_data:
-            found = "the first line has only numbers: it is read as data, and columns are '0', ..."
-        else:
-            found = f"the first line is read as names of columns, though {numbers[0]!r} is a number"
+        found = "the first line has only numbers: it is read as data, and columns are '0', ..."
         names, data = Option("header", True), Option("header", False)
         warnings.warn(
             OptionWarning(
@@ -156,7 +149,7 @@ class CsvReader(TableReader):
             ),
             stacklevel=2,
         )
-        return not is_data
+        return False
 
     def kinds(self) -> dict[str, str | None]:
         """The columns, and their kinds in the first rows."""

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.arrow import arrow, coded, is_numeric
+from maxmargin.streams.arrow import (
+    FALSE,
+    LEADING_ZERO,
+    NUMBER,
+    TRUE,
+    are_enough,
+    arrow,
+    coded,
+    is_numeric,
+)
 from maxmargin.streams.column_kinds import (
     ISO_FORMAT,
     SECONDS_A_DAY,
@@ -26,13 +35,6 @@ from maxmargin.streams.column_kinds import (
     naming,
 )
 from maxmargin.streams.source import StreamError
-from maxmargin.streams.spellings import (
-    FALSE,
-    LEADING_ZERO,
-    NUMBER,
-    TRUE,
-    are_enough,
-)
 
 # Number of rows that kinds are inferred from.
 GLANCE = 5000

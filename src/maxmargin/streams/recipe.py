@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.streams.arrow import arrow
+from maxmargin.streams.arrow import MISSING, arrow
 from maxmargin.streams.column_kinds import Boolean, Category, Date, Number, Text
 from maxmargin.streams.dicts import column_of
 from maxmargin.streams.infer_columns import GLANCE, IDENTIFIER, Found, RecipeOptions, found
@@ -26,7 +26,6 @@ from maxmargin.streams.option_errors import (
 )
 from maxmargin.streams.recipe_plan import HASHED, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
-from maxmargin.streams.spellings import MISSING
 from maxmargin.streams.table_readers import FrameReader
 
 # The classes of columns, by their names in files.
@@ -62,10 +61,10 @@ class Recipe(TransformerMixin, BaseEstimator):
         Columns to ignore.
     scale : bool, default=True
         Standardize numbers.
-    missing : {"mean", "error", "skip"}, default="mean"
+    missing : {"mean", "error"}, default="mean"
         Treatment of missing numbers and dates: impute the mean so far, with an indicator column if
-        values were missing in the first rows; raise an error; or skip the row. (A missing category
-        is a value of its own.)
+        values were missing in the first rows; or raise an error (``on_error="skip"`` of a source
+        skips the row). A missing category is a value of its own.
     categories : {"one-hot", "hash"}, default="one-hot"
         Encoding of categories.
     max_categories : int, default=1000
@@ -137,7 +136,7 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     def partial_fit(self, X: Any, y: Any = None) -> Recipe:
         """Learn from more rows; the kinds of columns are inferred in the first call."""
-        plan, rows = self._encoded(X, y, skips=True)
+        plan, rows = self._encoded(X, y)
         running = self.running_ if hasattr(self, "plan_") else plan.begin()
         _, running = plan.prepare(rows, running, learn=True)
         self.plan_, self.running_ = plan, running
@@ -171,7 +170,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         names = self.get_feature_names_out()
         return {names[k]: value for k, value in zip(row.indices, row.data.tolist(), strict=True)}
 
-    def _encoded(self, X: Any, y: Any = None, *, skips: bool = False) -> tuple[Any, Any]:
+    def _encoded(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         """The plan, made from the first rows if there is none, and the encoded rows."""
         plan = self.plan_ if hasattr(self, "plan_") else None
         rows = as_rows(X, plan)
@@ -181,17 +180,12 @@ class Recipe(TransformerMixin, BaseEstimator):
             rows = as_rows(X, plan)  # dicts are read by the kinds of the plan
         if lost := [each.name for each in plan.columns if each.name not in rows.column_names]:
             raise ValueError(f"X has no column {lost[0]!r}.")
-        parts, bad, lacking = plan.encode(rows)
+        parts, bad = plan.encode(rows)
         if bad is not None:
             row = int(np.argmax(bad))
             column, trouble = plan.trouble(rows, row)
             raise OptionError(f"Row {row}, column {column!r}: ", *trouble, ".")
-        if lacking is not None and not skips:
-            raise ValueError(
-                f"Row {int(np.argmax(lacking))} lacks a number, and missing='skip' skips such rows "
-                "in streams only."
-            )
-        return plan, parts if lacking is None else parts[~lacking]
+        return plan, parts
 
     def plan_for(self, first: Any, labels: np.ndarray | None) -> Plan:
         """How to read the columns of a table that begins with these rows."""
@@ -231,7 +225,7 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     def check_parameters(self) -> None:
         for name, choices in (
-            ("missing", ("mean", "error", "skip")),
+            ("missing", ("mean", "error")),
             ("categories", ("one-hot", "hash")),
             ("scale", (True, False)),
         ):

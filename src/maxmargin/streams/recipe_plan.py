@@ -251,13 +251,13 @@ class Plan:
         return {each.name: each.input_kind() for each in self.columns}
 
     # ---------------------------------------------------------------------- values of single rows
-    def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
-        """Encode the rows of a table, which of them are invalid, and which to skip."""
+    def encode(self, table: Any) -> tuple[Parts, np.ndarray | None]:
+        """Encode the rows of a table; and which of them are invalid, None if all are valid."""
         read = {each.name: values_of(each, table, self._na) for each in self.columns}
         rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
         dense[:, len(self._numbers) :] = 0.0
         copy_columns([read[each.name].numbers for each in self._numbers], dense)
-        missing = bad = lacking = None
+        missing = bad = None
         is_plain = are_moderate(dense.reshape(-1), LARGEST_NUMBER)
         for k, each in enumerate(self.columns):
             values = read[each.name]
@@ -269,10 +269,10 @@ class Plan:
                 if missing is None:
                     missing = np.zeros((rows, len(self.columns)), bool, order="F")
                 missing[:, k] = values.missing
-            if values.bad is not None and values.bad.any():
-                bad = values.bad if bad is None else bad | values.bad
-            if self.missing != "mean" and each.has_number and values.missing.any():
-                lacking = values.missing if lacking is None else lacking | values.missing
+            refused = self.missing == "error" and each.has_number
+            for wrong in (values.bad, values.missing if refused else None):
+                if wrong is not None and wrong.any():
+                    bad = wrong if bad is None else bad | wrong
         parts = Parts(
             dense,
             missing,
@@ -282,9 +282,7 @@ class Plan:
             self._hashed(read, rows),
             self._words(read),
         )
-        if self.missing == "error" and lacking is not None:
-            return parts, lacking if bad is None else bad | lacking, None
-        return parts, bad, lacking
+        return parts, bad
 
     def _places(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
         parts = [

@@ -61,7 +61,7 @@ class PreparedSource(DelegatingSource):
         if self._plan.grows and self.repeatable and not self._is_over and not self._least_width:
             running = self._begin
             for block in self._source.blocks():
-                running = self._prepared(block, running, learn=True)[2]
+                running = self._prepared(block, running, learn=True).recipe
             self._least_width = self._plan.width(running)
         return found._replace(width=self._width())
 
@@ -72,44 +72,34 @@ class PreparedSource(DelegatingSource):
         return max(self._plan.width(self._reached), self._least_width)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        learn, left_out = not self._is_over, 0
+        learn = not self._is_over
         running = self._begin if start == 0 and learn else self._reached
-        for block in self._source.blocks(start):
-            block, lacking, running = self._prepared(block, running, learn)
-            left_out += lacking
-            if (X := block.X).shape[0]:
-                if sparse.issparse(X) and X.shape[1] < self._least_width:
-                    X.resize(X.shape[0], self._least_width)
-                yield block
-            self.skipped = self._source.skipped + left_out
-        self.skipped = self._source.skipped + left_out
+        for raw in self._source.blocks(start):
+            block = self._prepared(raw, running, learn)
+            running = block.recipe
+            if sparse.issparse(block.X) and block.X.shape[1] < self._least_width:
+                block.X.resize(block.X.shape[0], self._least_width)
+            yield block
 
-    def _prepared(self, block: Block, running: Any, learn: bool) -> tuple[Block, int, Any]:
-        """The rows that the recipe prepares, the number of others, and its next statistics."""
-        rows, lacking = self._encoded(block)
-        left_out = 0
-        if lacking is not None:
-            y, weight = (None if a is None else a[~lacking] for a in (block.y, block.weight))
-            block, rows = block._replace(y=y, weight=weight), rows[~lacking]
-            left_out = int(lacking.sum())
+    def _prepared(self, block: Block, running: Any, learn: bool) -> Block:
+        """The rows as the recipe prepares them, and its next statistics."""
+        rows = block.X if isinstance(block.X, Parts) else self._encoded(block)
         ignored = None
         if learn and block.weight is not None and not block.weight.all():
             ignored = block.weight == 0.0
         X, running = self._plan.prepare(rows, running, learn, ignored)
-        return block._replace(X=X, recipe=running), left_out, running
+        return block._replace(X=X, recipe=running)
 
-    def _encoded(self, block: Block) -> tuple[Any, np.ndarray | None]:
-        """The rows of a block as the plan prepares them, and which of them to skip."""
-        if isinstance(block.X, Parts):
-            return block.X, None
+    def _encoded(self, block: Block) -> Parts:
+        """The rows of a matrix as the plan prepares them."""
         table = as_rows(block.X)
-        rows, bad, lacking = self._plan.encode(table)
+        rows, bad = self._plan.encode(table)
         if bad is not None:
             row = int(np.argmax(bad))
             column, trouble = self._plan.trouble(table, row)
             where = f"{self.name}, row {block.end - len(bad) + row + 1}, column {column!r}"
             raise StreamError(f"{where}: ", *trouble, ".")
-        return rows, lacking
+        return rows
 
     def begin(self) -> None:
         self._reached, self._is_over = self._begin, self._is_frozen

@@ -152,6 +152,10 @@ class DelegatingSource(Source):
         self.name, self.total, self.repeatable = source.name, source.total, source.repeatable
         self.format, self.plan = source.format, source.plan
 
+    @property
+    def skipped(self) -> int:  # type: ignore[override]
+        return self._source.skipped
+
     def survey(self) -> Survey:
         return self._source.survey()
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxmargin.streams.arrow import (
     KINDS,
+    MISSING,
     NAMES,
     WEIGHT,
     Piece,
@@ -48,7 +49,6 @@ from maxmargin.streams.source import (
     sorted_labels,
     why_invalid,
 )
-from maxmargin.streams.spellings import MISSING
 from maxmargin.streams.table_readers import BatchReader, DatasetReader, FrameReader
 
 LABELS = ("label", "target", "class", "y")
@@ -343,7 +343,7 @@ class TableSource(Source):
         troubles = list[Trouble]()
         X: Any
         with self._named():
-            X, bad, lacking = self._encoded(table)
+            X, bad = self._encoded(table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
             columns, allow = self._columns(), False
@@ -351,8 +351,6 @@ class TableSource(Source):
                 columns, allow = self.plan.columns, self.plan.missing == "mean"
             place, message = trouble(columns, table, row, (*MISSING, *self._na), allow)
             troubles.append(Trouble(row, place, message))
-        if lacking is not None:
-            bad = lacking if bad is None else bad | lacking
         y = None
         if self._label is not None:
             y, missing = self._labels_and_missing(table)
@@ -374,10 +372,10 @@ class TableSource(Source):
             X, y, weight = (None if each is None else each[~bad] for each in (X, y, weight))
         return bad, X, y, weight
 
-    def _encoded(self, table: Any) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-        """The features, which rows are invalid, and which to skip."""
+    def _encoded(self, table: Any) -> tuple[Any, np.ndarray | None]:
+        """The features, and which rows are invalid."""
         if self.plan is not None:
-            encoded: tuple[Any, np.ndarray | None, np.ndarray | None] = self.plan.encode(table)
+            encoded: tuple[Any, np.ndarray | None] = self.plan.encode(table)
             return encoded
         missing = (*MISSING, *self._na)
         read = [values_of(column, table, missing) for column in self._columns()]
@@ -389,7 +387,7 @@ class TableSource(Source):
                 bad |= values.bad
         if not are_moderate(X.reshape(-1), LARGEST_NUMBER):
             bad |= ~(np.abs(X) <= LARGEST_NUMBER).all(axis=1)
-        return X, bad if bad.any() else None, None
+        return X, bad if bad.any() else None
 
     def _columns(self) -> list[Column]:
         """The columns without a recipe."""

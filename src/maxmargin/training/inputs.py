@@ -43,27 +43,23 @@ FEW_CLASSES, FEW_FRACTIONS, UNCOUNTED_ROWS = 100, 1000, 20_000
 
 
 # ------------------------------------------------------------------------------------------ columns
-@lru_cache
-def _class_named(name: str) -> type:
-    return type(name, (), {})
-
-
 class InputNames(ClassifierMixin, BaseEstimator):
     """A stand-in for an estimator on which scikit-learn's validation sets attributes."""
 
-    def __init__(self, name: str, features: Features | None) -> None:
-        self._name = name
+    def __init__(self, features: Features | None) -> None:
         if features is not None:
             self.n_features_in_ = features.count
             if features.names is not None:
                 self.feature_names_in_ = features.names
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:  # messages name the learner
-        return _class_named(self._name)
-
     def features(self) -> Features:
         return Features(self.n_features_in_, vars(self).get("feature_names_in_"))
+
+
+@lru_cache
+def _names_for(learner: str) -> type[InputNames]:
+    """The class with the name of the learner, which is in scikit-learn's messages."""
+    return type(learner, (InputNames,), {})
 
 
 def check_X(
@@ -106,7 +102,7 @@ def validated(options: Options, X: Matrix, features: Features | None) -> tuple[M
     kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table or an array
     if any(str(kind).startswith(TIMES) for kind in kinds):
         raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
-    header = InputNames(options.name, features)
+    header = _names_for(options.name)(features)
     try:
         X = validate_data(
             header,
