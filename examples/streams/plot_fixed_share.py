@@ -12,7 +12,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from maxmargin import FixedShare
-from maxmargin.evaluate import progressive
 
 # %%
 # A linear target in ten dimensions with three ways to behave: it rests, though some labels are
@@ -27,11 +26,14 @@ y = np.sum(X * (np.outer(np.cos(angles), target) + np.outer(np.sin(angles), side
 wrong_label = (random.uniform(size=y.size) < 0.15) & (angles % np.pi == 0.0)
 y = y ^ wrong_label
 
-clf = FixedShare()
-vote = progressive(clf, X, y, step=50)
+clf, leaders = FixedShare(), []
+looks = np.arange(50, y.size + 1, 50)
+for stop in looks:
+    clf.partial_fit(X[stop - 50 : stop], y[stop - 50 : stop], classes=[False, True])
+    leaders.append(clf.weights_.argmax())
 experts = clf.expert_mistakes_
 best = clf.experts_[np.argmin(experts)]
-print(f"the vote: {vote.mistakes[-1]:,} mistakes in {len(y):,} rows")
+print(f"the vote: {clf.n_mistakes_:,} mistakes in {len(y):,} rows")
 print(f"the best of {experts.size} experts in hindsight: {experts.min():,}, {best}")
 print(f"the median expert: {int(np.median(experts)):,}, the worst: {experts.max():,}")
 
@@ -39,8 +41,10 @@ print(f"the median expert: {int(np.median(experts)):,}, the worst: {experts.max(
 # Which expert had the largest weight, when.
 
 fig, ax = plt.subplots(figsize=(8.5, 4.5), layout="constrained")
-clf.plot_leaders(ax)
-ax.set_title("")
+shown, places = np.unique(leaders, return_inverse=True)
+ax.plot(looks, places, ".")
+ax.set_yticks(np.arange(shown.size), [str(clf.experts_[e]) for e in shown], fontsize="small")
+ax.set_xlabel("trials")
 for change in (PART, 2 * PART):
     ax.axvline(change, color="tab:red", linestyle=":")
 for part, what in enumerate(("the target rests", "it turns", "it rests again")):
@@ -53,7 +57,7 @@ plt.show()
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 ax.hist(experts, bins=30, color="0.7", label="experts")
-ax.axvline(vote.mistakes[-1], color="tab:red", label="the vote")
+ax.axvline(clf.n_mistakes_, color="tab:red", label="the vote")
 ax.set(xlabel="mistakes on the whole stream", ylabel="number of experts")
 ax.legend(frameon=False)
 plt.show()

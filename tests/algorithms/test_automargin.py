@@ -241,7 +241,6 @@ def test_one_pass_over_rows_of_any_size_gives_the_same_bits():
     for other in (parts, by_rows):
         np.testing.assert_array_equal(whole.decision_function(X), other.decision_function(X))
         np.testing.assert_array_equal(whole.weights_, other.weights_)
-        np.testing.assert_array_equal(whole.leaders_, other.leaders_)
 
 
 def test_single_rows_are_predicted_as_many():
@@ -305,16 +304,6 @@ def test_the_surprise_is_that_of_the_row_learned_last(delay):
         surprise = state_of(clf).model.experts.mixture.surprises
         np.testing.assert_allclose(surprise, code - chance, rtol=1e-9)
         assert report.wrong[n] == (clf.predict(X[n, None]) != codes[n])
-
-
-def test_leaders_are_drawn():
-    pytest.importorskip("matplotlib")
-    X, codes = problem(rows=50)
-    clf = AutoMargin().partial_fit(X, codes, classes=[0, 1])
-    assert clf.leaders_.shape == (50, 2)
-    assert clf.leaders_[-1, 1] == clf.weights_[0].argmax()
-    labels = [label.get_text() for label in clf.plot_leaders().get_yticklabels()]
-    assert set(labels) == {clf.experts_[e] for e in clf.leaders_[:, 1]}
 
 
 def test_it_has_no_hyperplane():

@@ -29,7 +29,6 @@ from maxmargin import (
 from maxmargin.core.targets import Binary
 from maxmargin.datasets import load_electricity, make_drifting, make_switching
 from maxmargin.evaluate import progressive
-from maxmargin.experts.leaders import MOST_LEADERS
 from maxmargin.experts.votes import new_votes, vote
 
 KERNEL = {"kernel": "rbf", "gamma": 2.0, "fit_intercept": False}
@@ -118,9 +117,6 @@ def test_it_is_the_naive_vote_of_learners_that_learn_alone(grid, classes, layout
     assert clf.expert_mistakes_.tolist() == (said != codes[:, None]).sum(axis=0).tolist()
     wrong = (outputs[:, 0] >= 0.0) != codes if classes == 2 else outputs.argmax(axis=1) != codes
     assert clf.n_mistakes_ == wrong.sum()
-    assert clf.leaders_[-1].tolist() == [codes.size, clf.weights_.argmax()]
-    leaders = weights[clf.leaders_[:, 0] - 1].max(axis=1)
-    np.testing.assert_allclose(weights[clf.leaders_[:, 0] - 1, clf.leaders_[:, 1]], leaders)
 
 
 def test_experts_are_in_the_given_order():
@@ -152,7 +148,6 @@ def test_any_chunking_gives_the_same_vote(classes, parameters):
     for start, stop in ((0, 1), (1, 70), (70, 130)):
         cut.partial_fit(X[start:stop], codes[start:stop], classes=known)
     assert cut.weights_.tolist() == whole.weights_.tolist()
-    assert cut.leaders_.tolist() == whole.leaders_.tolist()
     assert cut.decision_function(X).tolist() == whole.decision_function(X).tolist()
 
 
@@ -187,7 +182,6 @@ def test_it_goes_on_from_files_and_pickles(parameters, tmp_path):
     for each in (read, copied):
         assert each.weights_.tolist() == clf.weights_.tolist()
         assert each.decision_function(X).tolist() == clf.decision_function(X).tolist()
-        assert each.leaders_.tolist() == clf.leaders_.tolist()
 
 
 def test_a_single_expert_keeps_all_weight():
@@ -256,22 +250,6 @@ def test_the_bound_is_nearly_reached():
         said[0, heaviest[:needed]] = 1
         vote(said, order, Binary(labels), 2, votes, math.exp(-rate), 0.0, scores, tally)
     assert 0.8 * bound <= tally.mistakes[0] <= bound
-
-
-def test_leaders_are_written_down_in_constant_memory():
-    trials = 3 * MOST_LEADERS
-    said = np.tile(np.array([0, 1], dtype=np.int32), (trials, 1))
-    labels = (np.arange(trials) >= trials // 2).astype(np.int32)
-    votes, tally = new_votes(2), maxmargin.models.base.new_tally()
-    order, scores = np.arange(trials, dtype=np.int32), np.empty((trials, 1))
-    vote(said, order, Binary(labels), 2, votes, math.exp(-1.0), 0.01, scores, tally)
-    clock = votes.clock[0]
-    assert clock.stride == 4
-    assert clock.written == trials // 4
-    leaders = votes.leaders[: clock.written]
-    change = np.flatnonzero(np.diff(leaders))
-    assert change.size == 1
-    assert abs(int(change[0]) * 4 - trials // 2) < 40
 
 
 # -------------------------------------------------------------------------------- moving targets
@@ -420,14 +398,3 @@ def test_a_vote_has_no_hyperplane():
         assert not hasattr(clf, name)
     assert clf.n_iter_ == 20
     assert clf.score(X, codes) > 0.5
-
-
-def test_leaders_can_be_drawn():
-    pytest.importorskip("matplotlib")
-    X, y = make_switching(400, every=100, random_state=0)
-    clf = FixedShare(learners=GRIDS["one kind"])
-    progressive(clf, X, y)
-    axes = clf.plot_leaders()
-    names = [text.get_text() for text in axes.get_yticklabels()]
-    assert names
-    assert set(names) <= {repr(each) for each in clf.experts_}

@@ -42,7 +42,6 @@ print("done")
 # By the extra that brings it: what cannot be done without.
 MISSING = {
     "plots, from a display": "evaluate.ProgressiveDisplay([]).plot()",
-    "plots, from a vote": "FixedShare().fit([[1.0], [2.0]], [0, 1]).plot_leaders()",
     "streams, from CSV": "streams.open('rows.csv', label='y').glance()",
     "streams, from Parquet": "streams.open('rows.parquet', label='y').glance()",
     "streams, from a recipe": "streams.Recipe().fit([{'age': 20.0}])",

@@ -11,11 +11,9 @@ import numpy as np
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import bound
-from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
-from maxmargin.experts.mixture import ExpertMixture
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.spec import MixtureSpec
@@ -26,7 +24,7 @@ from maxmargin.training.state import State
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AutoMargin(LeadingExperts, OnlineClassifier):
+class AutoMargin(OnlineClassifier):
     """A mixture of experts that need no scaling of features and no tuning, for streams.
 
     ::
@@ -101,9 +99,6 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
     widths_ : ndarray of shape (6,)
         With ``kernel="rbf"``, after 32 rows: the widths of the kernels, in the units of columns
         that are described above.
-    leaders_ : ndarray of shape (n_looks, 2)
-        Numbers of trials, and the expert with the largest weight after each, as a mean over
-        classes; at most 2047 records.
     classes_ : ndarray of shape (n_classes,)
         The labels; for two classes the second is the positive one.
     n_iter_ : int
@@ -219,19 +214,13 @@ class AutoMargin(LeadingExperts, OnlineClassifier):
         assert isinstance(model, ExpertModel)
         return model
 
-    def _record(self) -> ExpertMixture:
-        return self._model().experts.mixture
-
     @property
     def weights_(self) -> np.ndarray:
-        return self._record().weights[shown(self._fitted())].copy()
+        return self._model().experts.mixture.weights[shown(self._fitted())].copy()
 
     @property
     def experts_(self) -> list[str]:
         return [one.name for one in MIXTURES[self.kernel]]
-
-    def _names_of_experts(self) -> list[str]:
-        return self.experts_
 
     @property
     def widths_(self) -> np.ndarray:

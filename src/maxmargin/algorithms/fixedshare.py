@@ -15,7 +15,6 @@ from sklearn.base import clone
 from maxmargin._validation import Interval, Options, StrOptions
 from maxmargin.algorithms.amira import AMIRA
 from maxmargin.algorithms.bound_arguments import POSITIVE, bound, validates
-from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.algorithms.movingtargets import Comparison
 from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
@@ -23,7 +22,6 @@ from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
 from maxmargin.estimator import KernelClassifier, RuleClassifier
 from maxmargin.estimator.parameters import Budgeted, Facts, ScaledIntercept
-from maxmargin.experts.votes import Votes
 from maxmargin.kernels.functions import KERNELS
 from maxmargin.models.spec import LinearSpec, ModelSpec, VoteSpec, WeightsSpec
 from maxmargin.models.vote_model import VoteModel, VoteRule
@@ -45,7 +43,7 @@ GIVEN_TO_EXPERTS = (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FixedShare(LeadingExperts, Budgeted, ScaledIntercept, KernelClassifier):
+class FixedShare(Budgeted, ScaledIntercept, KernelClassifier):
     """Fixed-share vote of many learners, weighted by their recent mistakes.
 
     ::
@@ -77,8 +75,6 @@ class FixedShare(LeadingExperts, Budgeted, ScaledIntercept, KernelClassifier):
         The experts, as unfitted learners.
     expert_mistakes_ : ndarray of shape (n_experts,)
         Number of mistakes of each expert.
-    leaders_ : ndarray of shape (n_looks, 2)
-        Trial numbers, and the expert with the largest weight after each; at most 2047 entries.
 
     Notes
     -----
@@ -169,12 +165,6 @@ class FixedShare(LeadingExperts, Budgeted, ScaledIntercept, KernelClassifier):
     @property
     def expert_mistakes_(self) -> np.ndarray:
         return self._vote().votes.wrong.copy()
-
-    def _record(self) -> Votes:
-        return self._vote().votes
-
-    def _names_of_experts(self) -> list[str]:
-        return [repr(learner) for learner in self._experts()]
 
     @property
     def certificate_(self) -> Any:

@@ -12,10 +12,11 @@ import numpy as np
 
 from maxmargin.core.array_fields import Array, Buffer, Saved
 from maxmargin.core.numba_backend import Compiled, bridge
+from maxmargin.experts.expert_lines import RowEntries, measure_row, predict_row, push_row
 from maxmargin.experts.expert_steps import expert_step
 from maxmargin.experts.mixture import ExpertMixture
 from maxmargin.experts.scaled_columns import ScaledColumns
-from maxmargin.experts.standardized_columns import StandardizedColumns, StandardizedRow
+from maxmargin.experts.standardized_columns import StandardizedColumns
 
 OfExperts = Annotated[np.ndarray, Buffer("experts")]
 
@@ -25,13 +26,16 @@ class RowScratch(NamedTuple):
 
     Attributes
     ----------
-    row : its standardized features
+    direct, standardized : its values, and its standardized features
+    values : by column, all 0 between two rows
     odds : of each problem, before the row is learned
     outputs, chances : of the experts, before the row is learned
     margins, lengths, steps, gains : of the experts, see `expert_steps`
     """
 
-    row: StandardizedRow
+    direct: RowEntries
+    standardized: RowEntries
+    values: Annotated[np.ndarray, Buffer("coordinates")]
     odds: Annotated[np.ndarray, Buffer("problems")]
     outputs: OfExperts
     chances: OfExperts
@@ -67,57 +71,70 @@ class Experts(NamedTuple):
         """The number of experts on columns, standardized or not."""
         return self.columns.weights.shape[2] + self.standardized.weights.shape[2]
 
+    def read_row_of_all(self, rows, i):
+        """Read row ``i`` for all experts."""
+        scratch = self.scratch
+        self.columns.read_row(rows, i, scratch.direct)
+        self.standardized.standardize(rows, i, scratch.standardized, scratch.values)
+        self.curves.read_features(rows, i)
+
     def fill_outputs(self, rows, i, first, found):
         """Put the log-odds of row ``i`` in the problems from ``first`` on into ``found``."""
-        size = self.standardized.standardize(rows, i, self.scratch.row)
-        self.curves.read_features(rows, i)
+        self.read_row_of_all(rows, i)
         for c in range(found.size):
-            found[c] = self.log_odds(rows, i, size, first + c)
+            found[c] = self.log_odds(first + c)
 
-    def log_odds(self, rows, i, size, c):
-        """The log-odds of problem ``c``; ``size`` is the number of standardized features."""
-        row, outputs, direct = self.scratch.row, self.scratch.outputs, self.columns.weights.shape[2]
-        self.columns.predict_scaled(rows, i, c, outputs)
-        self.standardized.predict_standardized(row, size, rows.tail.offset, c, outputs, direct)
-        self.curves.predict_row(c, outputs, self.on_columns())
-        awake = self.curves.awake(c, outputs.size, self.on_columns())
-        return self.mixture.log_odds_of(c, outputs, self.scratch.chances, awake)
+    def log_odds(self, c):
+        """The log-odds of problem ``c`` for the row that was read."""
+        scratch, direct = self.scratch, self.columns.weights.shape[2]
+        outputs, on_columns = scratch.outputs, self.on_columns()
+        predict_row(self.columns, c, scratch.direct, outputs, 0)
+        predict_row(self.standardized, c, scratch.standardized, outputs, direct)
+        self.curves.predict_curves(c, outputs, on_columns)
+        awake = self.curves.awake(c, outputs.size, on_columns)
+        return self.mixture.log_odds_of(c, outputs, scratch.chances, awake)
 
     def learn_row(self, table, rows, i, targets, trials):
         """Learn row ``i``, the trial number ``trials``; are the first rows complete with it?
 
         The log-odds of all problems before that are put into ``scratch.odds``.
         """
-        size = self.standardized.standardize(rows, i, self.scratch.row)
-        self.curves.read_features(rows, i)
-        weight = targets.weight_of(i)
+        self.read_row_of_all(rows, i)
+        row, weight = self.scratch.direct, targets.weight_of(i)
+        has_peak = self.columns.raise_units(row)
         for c in range(targets.problems()):
-            self.scratch.odds[c] = self.log_odds(rows, i, size, c)
-            self.learn_problem(table, rows, i, size, c, targets.sign(i, c), weight, trials)
+            self.scratch.odds[c] = self.log_odds(c)
+            self.learn_problem(table, c, targets.sign(i, c), weight, trials, has_peak)
+        if has_peak:
+            self.columns.learn_peaks(row)
         self.standardized.learn_statistics(rows, i)
         return self.curves.keep_row(rows, i)
 
-    def learn_problem(self, table, rows, i, size, c, y, weight, trials):
-        """Learn row ``i`` in problem ``c``, given the outputs of the experts for it."""
+    def learn_problem(self, table, c, y, weight, trials, has_peak):
+        """Learn the row in problem ``c``, given the outputs of the experts for it.
+
+        Weights on columns whose peak is new change before they learn.
+        """
         columns, standardized, curves = self.columns, self.standardized, self.curves
-        scratch, row, offset = self.scratch, self.scratch.row, rows.tail.offset
+        scratch, on_columns = self.scratch, self.on_columns()
         margins, lengths, steps, gains = (
             scratch.margins,
             scratch.lengths,
             scratch.steps,
             scratch.gains,
         )
-        experts, direct, on_columns = margins.size, columns.weights.shape[2], self.on_columns()
+        experts, direct = margins.size, columns.weights.shape[2]
         for e in range(experts):
             margins[e] = scratch.outputs[e]
-        if columns.measure_scaled(rows, i, c, lengths):
-            columns.take_in_row(rows, i, c)
-            columns.measure_scaled(rows, i, c, lengths)
-            columns.predict_scaled(rows, i, c, margins)
+        if has_peak:
+            columns.widen_row(c, scratch.direct)
+            predict_row(columns, c, scratch.direct, margins, 0)
         for e in range(experts):
             margins[e] *= y
-        standardized.measure_standardized(row, size, offset, c, lengths, direct)
-        curves.measure_row(c, lengths, on_columns)
+        standardized.begin_columns(c, scratch.standardized)
+        measure_row(columns, c, scratch.direct, lengths, 0)
+        measure_row(standardized, c, scratch.standardized, lengths, direct)
+        curves.measure_curves(c, lengths, on_columns)
         awake = curves.awake(c, experts, on_columns)
         curves.prepare(table, self.mixture, c, y, weight, scratch, on_columns)
         for e in range(experts):
@@ -126,13 +143,13 @@ class Experts(NamedTuple):
         self.mixture.learn_outcome(c, y, scratch.outputs, scratch.chances, weight, trials, awake)
         for e in range(experts):
             steps[e] *= y
-        columns.push_scaled(rows, i, c, steps, gains)
-        standardized.push_standardized(row, size, offset, c, steps, gains, direct)
-        curves.push_row(c, steps, gains, on_columns)
+        push_row(columns, c, scratch.direct, steps, gains, 0)
+        push_row(standardized, c, scratch.standardized, steps, gains, direct)
+        curves.push_curves(c, steps, gains, on_columns)
         self.updates_made[c] += 1
 
 
-bridge("on_columns", "log_odds", "learn_row", "learn_problem")
+bridge("on_columns", "read_row_of_all", "log_odds", "learn_row", "learn_problem")
 
 
 @Compiled

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin.core.array_fields import Array, blank
 from maxmargin.core.numba_backend import bridge
-from maxmargin.experts.leaders import SMALLEST_PART, Clock, Leaders, is_due, write_leader
+from maxmargin.experts.votes import SMALLEST_PART
 
 # Probabilities of experts are between 1e-6 and 1 - 1e-6: no expert loses more by one row.
 LARGEST_ODDS = math.log(1e6 - 1.0)
@@ -42,8 +42,6 @@ class ExpertMixture(NamedTuple):
     slopes, offsets, follows : those of the sigmoids
     slope_squares, offset_squares, follow_squares : sums of the squares of their gradients
     surprises : of each problem; 0 before the first row
-    leaders : the expert of the largest weight after every ``stride`` trials, of all problems
-    clock : how many leaders are ``written``, and that ``stride``
     """
 
     weights: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
@@ -54,8 +52,6 @@ class ExpertMixture(NamedTuple):
     offset_squares: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
     follow_squares: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
     surprises: Annotated[np.ndarray, Array("problems", finite=True)]
-    leaders: Leaders
-    clock: Clock
 
     def chance_of(self, c, e, output, surprise):
         """The probability that expert ``e`` gives the positive class of problem ``c``."""
@@ -99,8 +95,6 @@ class ExpertMixture(NamedTuple):
             self.weights[c, e] = scale * self.weights[c, e] + part
         self.learn_sigmoids(c, y, outputs, chances, 0, awake, self.surprises[c], weight)
         self.surprises[c] = (1.0 if y > 0.0 else 0.0) - chance
-        if c == self.weights.shape[0] - 1 and is_due(self.clock, trials):
-            write_leader(self.leaders, self.clock, self.leader())
 
     def learn_sigmoids(self, c, y, outputs, chances, first, stop, surprise, weight):
         """Let the sigmoids of the experts from ``first`` to ``stop`` learn from the label.
@@ -122,17 +116,6 @@ class ExpertMixture(NamedTuple):
             slope = self.slopes[c, e]
             slope -= SIGMOID_RATE * gradient / math.sqrt(self.slope_squares[c, e])
             self.slopes[c, e] = max(0.0, slope)
-
-    def leader(self):
-        """The expert of the largest weight, in the mean of all problems."""
-        found, largest = 0, -1.0
-        for e in range(self.weights.shape[1]):
-            total = 0.0
-            for c in range(self.weights.shape[0]):
-                total += self.weights[c, e]
-            if total > largest:
-                found, largest = e, total
-        return found
 
 
 bridge("chance_of", "log_odds_of", "learn_outcome", "learn_sigmoids")

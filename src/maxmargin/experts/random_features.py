@@ -167,13 +167,13 @@ class RandomFeatures(NamedTuple):
                 x, line = features[w, j], widths * c + w
                 push_confident(weights, variances, line, j, members, x, steps, gains, 0)
 
-    def predict_row(self, c, outputs, first):
+    def predict_curves(self, c, outputs, first):
         self.predict_features(self.scratch.features, c, outputs, first)
 
-    def measure_row(self, c, lengths, first):
+    def measure_curves(self, c, lengths, first):
         self.measure_features(self.scratch.features, c, lengths, first)
 
-    def push_row(self, c, steps, gains, first):
+    def push_curves(self, c, steps, gains, first):
         """The experts learn, if there are features."""
         if self.have_features():
             self.push_features(self.scratch.features, c, steps, gains, first)
@@ -185,8 +185,8 @@ class RandomFeatures(NamedTuple):
         """
         if self.pending[c] > 0:
             self.catch_up(table, mixture, c, scratch, first)
-            self.predict_row(c, scratch.margins, first)
-            self.measure_row(c, scratch.lengths, first)
+            self.predict_curves(c, scratch.margins, first)
+            self.measure_curves(c, scratch.lengths, first)
             for e in range(first, scratch.margins.size):
                 scratch.margins[e] *= y
         elif not self.have_features() and self.taken[0] < FIRST_ROWS:
@@ -248,13 +248,13 @@ class NoFeatures(NamedTuple):
     def read_features(self, rows, i):
         pass
 
-    def predict_row(self, c, outputs, first):
+    def predict_curves(self, c, outputs, first):
         pass
 
-    def measure_row(self, c, lengths, first):
+    def measure_curves(self, c, lengths, first):
         pass
 
-    def push_row(self, c, steps, gains, first):
+    def push_curves(self, c, steps, gains, first):
         pass
 
     def prepare(self, table, mixture, c, y, weight, scratch, first):
@@ -267,7 +267,7 @@ class NoFeatures(NamedTuple):
 bridge("turn", "read_kept", "forget_first_rows", "keep_row", "catch_up", inline=False)
 bridge("have_features", "awake", "read_features", "prepare")
 bridge("predict_features", "measure_features", "push_features")
-bridge("predict_row", "measure_row", "push_row")
+bridge("predict_curves", "measure_curves", "push_curves")
 
 
 def median_distance(rows: np.ndarray) -> float:

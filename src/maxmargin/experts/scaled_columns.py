@@ -25,7 +25,6 @@ import numpy as np
 
 from maxmargin.core.array_fields import Array, Follows
 from maxmargin.core.numba_backend import bridge
-from maxmargin.experts.expert_lines import add_line, push_confident, push_rooted
 from maxmargin.experts.standardized_columns import DELTA
 
 # A column of smaller values is measured by this, so that the squares of peaks are numbers.
@@ -35,11 +34,13 @@ BY_COLUMN, BY_ALL, AS_IT_IS, ROOTED = "by column", "by all", "as it is", "rooted
 SCALES = (BY_COLUMN, BY_ALL, AS_IT_IS)
 
 OfExperts = Annotated[np.ndarray, Array("problems", "coordinates", "linear", finite=True)]
-Peaks = Annotated[np.ndarray, Array("problems", "coordinates", at_least=0.0, finite=True)]
+Peaks = Annotated[np.ndarray, Array(1, "coordinates", at_least=0.0, finite=True)]
 
 
 class ScaledColumns(NamedTuple):
     """Weights and variances of the experts, column by column.
+
+    Peaks are the same for all problems.
 
     Attributes
     ----------
@@ -61,58 +62,54 @@ class ScaledColumns(NamedTuple):
     ]
     peaks: Peaks
     known: Peaks
-    highest: Annotated[np.ndarray, Array("problems", at_least=0.0, finite=True)]
+    highest: Annotated[np.ndarray, Array(1, at_least=0.0, finite=True)]
 
-    def add_products(self, c, j, x, outputs):
-        """``f += w_j x`` for each expert."""
-        if x != 0.0:
-            add_line(self.weights, c, j, x, outputs, 0)
-
-    def predict_scaled(self, rows, i, c, outputs):
-        """Put the output of each expert of problem ``c`` for row ``i`` into ``outputs``."""
-        for e in range(self.weights.shape[2]):
-            outputs[e] = 0.0
+    def read_row(self, rows, i, row):
+        """Put the values of row ``i`` into ``row``, with the peaks before it as units."""
+        row.length[0] = 0
         for k in range(rows.own_entries(i)):
             j, x = rows.own_entry(i, k)
-            self.add_products(c, j, x, outputs)
-        self.add_products(c, self.width, rows.tail.offset, outputs)
+            if x != 0.0:
+                row.add_entry(j, x, self.peaks[0, j])
+        if rows.tail.offset != 0.0:
+            row.add_entry(self.width, rows.tail.offset, self.peaks[0, self.width])
 
-    def add_lengths(self, c, j, x, lengths):
-        """``v += Sigma_jj x**2`` for each expert."""
-        if x != 0.0:
-            add_line(self.variances, c, j, x * x, lengths, 0)
+    def highest_with(self, row):
+        """The peak of all columns, with a row."""
+        highest = self.highest[0]
+        for n in range(row.length[0]):
+            if row.columns[n] != self.width:
+                highest = max(highest, abs(row.values[n]), SMALLEST_PEAK)
+        return highest
 
-    def measure_scaled(self, rows, i, c, lengths):
-        """Put ``x' Sigma x`` of each expert into ``lengths``; is there a new peak in the row?"""
-        highest, found = self.highest[c], rows.tail.offset > self.peaks[c, self.width]
-        for e in range(self.weights.shape[2]):
-            lengths[e] = 0.0
-        for k in range(rows.own_entries(i)):
-            j, x = rows.own_entry(i, k)
-            found |= abs(x) > self.peaks[c, j] or (x != 0.0 and highest > self.known[c, j])
-            self.add_lengths(c, j, x, lengths)
-        self.add_lengths(c, self.width, rows.tail.offset, lengths)
-        return found
+    def raise_units(self, row):
+        """Let the units of a row follow its own values; is a peak new?"""
+        highest, is_new = self.highest_with(row), False
+        for n in range(row.length[0]):
+            j, x = row.columns[n], abs(row.values[n])
+            is_new |= x > row.units[n] or (j != self.width and highest > self.known[0, j])
+            row.units[n] = max(row.units[n], x, SMALLEST_PEAK)
+        return is_new
 
-    def take_in_row(self, rows, i, c):
-        """Let peaks follow row ``i``."""
-        highest = self.highest[c]
-        for k in range(rows.own_entries(i)):
-            highest = max(highest, abs(rows.own_entry(i, k)[1]))
-        if highest > 0.0:
-            self.highest[c] = highest = max(highest, SMALLEST_PEAK)
-        for k in range(rows.own_entries(i)):
-            j, x = rows.own_entry(i, k)
-            if x != 0.0 and (abs(x) > self.peaks[c, j] or highest > self.known[c, j]):
-                self.widen_experts(c, j, max(abs(x), SMALLEST_PEAK), highest)
-        offset = rows.tail.offset
-        if offset > self.peaks[c, self.width]:
-            self.widen_experts(c, self.width, offset, offset)  # an intercept has no other unit
+    def widen_row(self, c, row):
+        """Let the variances of problem ``c`` follow the peaks with a row."""
+        highest = self.highest_with(row)
+        for n in range(row.length[0]):
+            j, peak = row.columns[n], row.units[n]
+            most = highest if j != self.width else peak  # an intercept has no other unit
+            if peak > self.peaks[0, j] or most > self.known[0, j]:
+                self.widen_experts(c, j, peak, most)
 
-    def widen_experts(self, c, j, value, highest):
+    def learn_peaks(self, row):
+        """Let the peaks follow a row, after all problems have."""
+        self.highest[0] = highest = self.highest_with(row)
+        for n in range(row.length[0]):
+            j, peak = row.columns[n], row.units[n]
+            self.peaks[0, j], self.known[0, j] = peak, highest if j != self.width else peak
+
+    def widen_experts(self, c, j, now, highest):
         """Let the variances of a column follow its peak and that of all."""
-        peak, known = self.peaks[c, j], self.known[c, j]
-        now = max(peak, value)
+        peak, known = self.peaks[0, j], self.known[0, j]
         for e in range(self.weights.shape[2]):
             variance = self.variances[c, j, e]
             if e >= self.confident:
@@ -128,7 +125,6 @@ class ScaledColumns(NamedTuple):
             elif part < 1.0:
                 self.variances[c, j, e] = variance * part
                 self.weights[c, j, e] *= math.sqrt(part)
-        self.peaks[c, j], self.known[c, j] = now, highest
 
     def confident_part(self, variance, before, now):
         """Which part of a variance is left with another peak; of none before, the variance."""
@@ -145,21 +141,6 @@ class ScaledColumns(NamedTuple):
         gathered = max(0.0, gathered * gathered - DELTA * before * before)
         return 1.0 / (now * math.sqrt(DELTA * now * now + gathered)) / variance
 
-    def push_experts(self, c, j, x, steps, gains):
-        """``w_j += step Sigma_jj x``, and Sigma with the gains."""
-        if x != 0.0:
-            weights, variances, confident = self.weights, self.variances, self.confident
-            push_confident(weights, variances, c, j, confident, x, steps, gains, 0)
-            peak = self.peaks[c, j]
-            push_rooted(weights, variances, c, j, confident, x, peak, steps, gains, 0)
 
-    def push_scaled(self, rows, i, c, steps, gains):
-        for k in range(rows.own_entries(i)):
-            j, x = rows.own_entry(i, k)
-            self.push_experts(c, j, x, steps, gains)
-        self.push_experts(c, self.width, rows.tail.offset, steps, gains)
-
-
-bridge("add_products", "predict_scaled", "add_lengths", "measure_scaled")
-bridge("confident_part", "rooted_part", "push_experts", "push_scaled")
-bridge("take_in_row", "widen_experts", inline=False)
+bridge("read_row", "highest_with", "raise_units", "confident_part", "rooted_part")
+bridge("widen_row", "learn_peaks", "widen_experts", inline=False)

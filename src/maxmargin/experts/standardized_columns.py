@@ -32,9 +32,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.array_fields import Array, Buffer, Follows
+from maxmargin.core.array_fields import Array, Follows
 from maxmargin.core.numba_backend import bridge
-from maxmargin.experts.expert_lines import add_line, push_confident, push_rooted
 
 STANDARDIZED, STANDARDIZED_ROOTED = "standardized", "standardized, rooted"
 DELTA = 0.1
@@ -46,20 +45,6 @@ ENTERS_AT, LEAVES_AT = 2, 4
 OfExperts = Annotated[np.ndarray, Array("problems", "coordinates", "standardized", finite=True)]
 OfColumns = Annotated[np.ndarray, Array(1, "coordinates", finite=True)]
 NotNegative = Annotated[np.ndarray, Array(1, "coordinates", at_least=0.0, finite=True)]
-
-
-class StandardizedRow(NamedTuple):
-    """Room for the features of one row.
-
-    Attributes
-    ----------
-    columns, features : the columns that are not 0, and z
-    values : by column, all 0 between two rows
-    """
-
-    columns: Annotated[np.ndarray, Buffer("coordinates * 2", dtype=np.int64)]
-    features: Annotated[np.ndarray, Buffer("coordinates * 2")]
-    values: Annotated[np.ndarray, Buffer("coordinates")]
 
 
 class StandardizedColumns(NamedTuple):
@@ -93,71 +78,39 @@ class StandardizedColumns(NamedTuple):
     listed: Annotated[np.ndarray, Array(1, "coordinates", dtype=np.int64, below="coordinates")]
     listed_count: Annotated[np.ndarray, Array(1, dtype=np.int64, below="coordinates")]
 
-    def standardize(self, rows, i, row):
-        """Put the features of row ``i`` into ``row``; their number."""
-        size, seen = 0, float(self.rows_seen[0])
+    def standardize(self, rows, i, row, values):
+        """Put the features of row ``i`` into ``row``; ``values`` are all 0 before and after."""
+        row.length[0], seen = 0, float(self.rows_seen[0])
         for k in range(rows.own_entries(i)):
             j, x = rows.own_entry(i, k)
             if self.centered[0, j] > 0.0:
-                row.values[j] = x
+                values[j] = x
             elif x != 0.0:
                 count, mean = self.counts[0, j], self.means[0, j]
                 square = self.squares[0, j] + mean * mean * count + x * x
-                row.columns[size] = j
-                row.features[size] = x * math.sqrt((count + 1.0) / max(square, SMALLEST_SQUARE))
-                size += 1
+                root = math.sqrt((count + 1.0) / max(square, SMALLEST_SQUARE))
+                row.add_entry(j, x * root, 1.0)
         correction = 1.0 + 1.0 / max(seen, 1.0)
         for n in range(self.listed_count[0]):
             j = self.listed[0, n]
             count, mean = self.counts[0, j], self.means[0, j]
             part = count / seen  # exactly 1 where nothing is 0, so that constant columns are 0
             spread = self.squares[0, j] + mean * mean * count * (1.0 - part)
-            difference = row.values[j] - mean * part
+            difference = values[j] - mean * part
             square = spread * correction + difference * difference
-            row.values[j] = 0.0
-            row.columns[size] = j
-            row.features[size] = difference * math.sqrt(seen / max(square, SMALLEST_SQUARE))
-            size += 1
-        return size
+            values[j] = 0.0
+            root = math.sqrt(seen / max(square, SMALLEST_SQUARE))
+            row.add_entry(j, difference * root, 1.0)
+        row.add_entry(self.width, rows.tail.offset, 1.0)
 
-    def predict_standardized(self, row, size, offset, c, outputs, first):
-        """Put the outputs of the experts of problem ``c`` into ``outputs``, from ``first`` on.
-
-        ``offset`` is the last coordinate of all rows, whose weight is the intercept.
-        """
-        for e in range(self.weights.shape[2]):
-            outputs[first + e] = 0.0
-        for n in range(size):
-            add_line(self.weights, c, row.columns[n], row.features[n], outputs, first)
-        add_line(self.weights, c, self.width, offset, outputs, first)
-
-    def measure_standardized(self, row, size, offset, c, lengths, first):
-        """Put ``z' Sigma z`` of each expert into ``lengths``."""
-        for e in range(self.weights.shape[2]):
-            lengths[first + e] = 0.0
-        for n in range(size):
-            self.add_length(c, row.columns[n], row.features[n], lengths, first)
-        self.add_length(c, self.width, offset, lengths, first)
-
-    def add_length(self, c, j, z, lengths, first):
-        if z != 0.0:
-            if self.variances[c, j, 0] == 0.0:
+    def begin_columns(self, c, row):
+        """Set the variances of columns that have a value for the first time."""
+        for n in range(row.length[0]):
+            j = row.columns[n]
+            if row.values[n] != 0.0 and self.variances[c, j, 0] == 0.0:
                 for e in range(self.weights.shape[2]):
                     is_rooted = e >= self.confident
                     self.variances[c, j, e] = 1.0 / math.sqrt(DELTA) if is_rooted else 1.0
-            add_line(self.variances, c, j, z * z, lengths, first)
-
-    def push_standardized(self, row, size, offset, c, steps, gains, first):
-        """Let the experts step along ``Sigma z``, and Sigma follow the gains."""
-        for n in range(size):
-            self.push_line(c, row.columns[n], row.features[n], steps, gains, first)
-        self.push_line(c, self.width, offset, steps, gains, first)
-
-    def push_line(self, c, j, z, steps, gains, first):
-        if z != 0.0:
-            weights, variances, stop = self.weights, self.variances, self.confident
-            push_confident(weights, variances, c, j, stop, z, steps, gains, first)
-            push_rooted(weights, variances, c, j, stop, z, 1.0, steps, gains, first)
 
     def learn_statistics(self, rows, i):
         """Let the statistics follow row ``i``."""
@@ -191,6 +144,5 @@ class StandardizedColumns(NamedTuple):
             self.centered[0, j] = 1.0
 
 
-bridge("add_length", "push_line", "center")
-bridge("standardize", "predict_standardized", "measure_standardized", "push_standardized")
+bridge("standardize", "begin_columns", "center")
 bridge("learn_statistics", inline=False)

@@ -8,7 +8,9 @@ import numpy as np
 
 from maxmargin.core.array_fields import Array, blank
 from maxmargin.core.numba_backend import Compiled, bridge, helper
-from maxmargin.experts.leaders import SMALLEST_PART, Clock, Leaders, is_due, write_leader
+
+# No expert loses more of its weight by one row: if all did, nothing would be left to share.
+SMALLEST_PART = 1e-200
 
 
 class Votes(NamedTuple):
@@ -18,14 +20,10 @@ class Votes(NamedTuple):
     ----------
     weights : their weights, which add up to 1
     wrong : their mistakes
-    leaders : the expert of the largest weight after every ``stride`` trials
-    clock : how many leaders are ``written``, and that ``stride``
     """
 
     weights: Annotated[np.ndarray, Array("experts", at_least=0.0, finite=True)]
     wrong: Annotated[np.ndarray, Array("experts", dtype=np.int64)]
-    leaders: Leaders
-    clock: Clock
 
     def score(self, predicted, n, scores):
         """The scores of all classes for row ``n``: the weight of their voters less that of others.
@@ -58,17 +56,14 @@ class Votes(NamedTuple):
         for e in range(self.weights.size):
             self.weights[e] = scale * self.weights[e] + part
 
-    def leader(self):
-        """The expert of the largest weight."""
-        found = 0
-        for e in range(self.weights.size):
-            if self.weights[e] > self.weights[found]:
-                found = e
-        return found
-
 
 bridge("score", "learn_votes")
-bridge("leader", inline=False)
+
+
+def invalid_weights(weights: np.ndarray) -> str:
+    """Why weights of experts are invalid; empty if they are valid."""
+    fits = (weights >= 0.0).all() and np.isclose(weights.sum(axis=-1), 1.0).all()
+    return "" if fits else "the weights of experts do not fit together"
 
 
 def new_votes(experts: int) -> Votes:
@@ -124,6 +119,4 @@ def vote(predicted, order, targets, classes, votes, keep, share, scores, tally):
             trials += 1
             kept = max(SMALLEST_PART, keep if weight == 1.0 else keep**weight)
             votes.learn_votes(predicted, n, label, kept, share)
-            if is_due(votes.clock, trials):
-                write_leader(votes.leaders, votes.clock, votes.leader())
     tally[0].trials, tally[0].mistakes = trials, mistakes

@@ -15,7 +15,6 @@ from maxmargin.core.loop import run_loop
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.expert_loop import Experts, learn_rows, outputs_of_all
-from maxmargin.experts.leaders import invalid_weights
 from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.random_features import (
     BY_JOINED_RANGES,
@@ -33,6 +32,7 @@ from maxmargin.experts.standardized_columns import (
     STANDARDIZED_ROOTED,
     StandardizedColumns,
 )
+from maxmargin.experts.votes import invalid_weights
 from maxmargin.models.base import Beginning, Built, OnlineModel, build_for, new_tally
 from maxmargin.models.linear_model import MOST_COPIED_WEIGHTS, Rows, as_rows
 from maxmargin.models.model_formulas import (
@@ -186,7 +186,7 @@ class ExpertModel(OnlineModel):
         return int(self.experts.updates_made.sum())
 
     def invalid_reason(self) -> str:
-        return invalid_weights(self.experts.mixture)
+        return invalid_weights(self.experts.mixture.weights)
 
     def is_finite(self) -> bool:
         """Weights that are not show in the outputs, and so in the sigmoids of these."""

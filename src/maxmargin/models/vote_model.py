@@ -11,8 +11,14 @@ import numpy as np
 from maxmargin.core.array_fields import Saved, own_arrays
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.trace import NO_TRACE, Trace
-from maxmargin.experts.leaders import invalid_weights
-from maxmargin.experts.votes import Votes, new_votes, predict_classes, score_votes, vote
+from maxmargin.experts.votes import (
+    Votes,
+    invalid_weights,
+    new_votes,
+    predict_classes,
+    score_votes,
+    vote,
+)
 from maxmargin.models import model_formulas
 from maxmargin.models.base import Beginning, Built, OnlineModel, build_for, new_tally
 from maxmargin.models.spec import VoteSpec
@@ -153,7 +159,7 @@ class VoteModel(OnlineModel):
         return sum(model.updates() for model in self.members)
 
     def invalid_reason(self) -> str:
-        return invalid_weights(self.votes)
+        return invalid_weights(self.votes.weights)
 
     def is_finite(self) -> bool:
         return all(model.is_finite() for model in self.members)
