@@ -102,13 +102,6 @@ def test_sources_are_uniform_and_labels_theirs():
     assert chisquare(np.unique(labels, return_counts=True)[1]).pvalue > 1e-3
 
 
-def test_without_deformations_pictures_stay_as_they_are(data):
-    X, y = data
-    found, _ = next(make_endless_digits(X[7:8], y[7:8], block_size=3, random_state=0, **NOTHING))
-    np.testing.assert_array_equal(found, X[[7, 7, 7]])
-    assert found.dtype == np.float32
-
-
 @pytest.mark.parametrize(
     ("settings", "measured", "most"),
     [
@@ -127,20 +120,6 @@ def test_deformations_are_uniform_up_to_their_largest(settings, measured, most):
     assert kstest(values, "uniform", (-most, 2 * most)).pvalue > 1e-3
 
 
-def test_rotation_keeps_lengths_and_the_middle():
-    maps_ = maps(100, rotation=20)
-    squares = np.einsum("nij,nkj->nik", maps_[:, :, :2], maps_[:, :, :2])
-    np.testing.assert_allclose(squares, np.broadcast_to(np.eye(2), (100, 2, 2)), atol=2e-3)
-    np.testing.assert_allclose(maps_[:, :, 2], 0.0, atol=4e-3)
-
-
-def test_axes_move_and_stretch_on_their_own():
-    found = maps(1000, shift=1, scale=0.1)
-    numbers = [found[:, 0, 2], found[:, 1, 2], np.log(found[:, 0, 0]), np.log(found[:, 1, 1])]
-    others = np.corrcoef(numbers) - np.eye(4)
-    assert np.abs(others).max() < 5 / np.sqrt(1000)
-
-
 def test_an_elastic_field_has_its_amplitude_and_its_width_everywhere():
     n, amplitude, width = 1000, 0.8, 3.0
     y, x = places(n, elastic=amplitude, smoothness=width)
@@ -155,18 +134,6 @@ def test_an_elastic_field_has_its_amplitude_and_its_width_everywhere():
             expected = np.exp(-((distance / width) ** 2) / 4)
             assert products.mean() / amplitude**2 == pytest.approx(expected, abs=0.04)
     assert np.mean(fields[0] * fields[1]) / amplitude**2 == pytest.approx(0.0, abs=0.04)
-
-
-@pytest.mark.parametrize("side", [8, 28, 64])
-def test_places_are_sums_that_float32_holds_in_any_order(side):
-    basis = digits_module._basis(side, elastic=2.0, smoothness=4.0).astype(float)
-    basis /= digits_module.PARTS
-    places, field = basis[:2], basis[3:]
-    fine = digits_module.FINE
-    np.testing.assert_array_equal(2 * places, np.rint(2 * places))
-    np.testing.assert_array_equal(fine * field, np.rint(fine * field))
-    most = 255 * np.abs(field).sum(axis=0) + 1.5 * np.abs(places).sum(axis=0) + side / 2 + 5
-    assert fine * most.max() < 2**24
 
 
 def test_pictures_are_sampled_as_by_scipy():
