@@ -273,8 +273,10 @@ MUTANTS = (
     # ------------------------------------------------------------------------- kernels and budgets
     Mutant(
         "kernels: an update does not reach the outputs by the shift",
-        "self.outputs[c, k] += amount * (float(self.products[source, k]) + self.shift)",
-        "self.outputs[c, k] += amount * float(self.products[source, k])",
+        "for k in range(self.outputs.shape[1]):\n            self.outputs[c, k] += amount * "
+        "(float(self.products[i, k]) + self.shift)",
+        "for k in range(self.outputs.shape[1]):\n            self.outputs[c, k] += amount * "
+        "float(self.products[i, k])",
         KERNELS,
     ),
     Mutant(
