@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from maxmargin.persistence import read_file, write_file
 from maxmargin.persistence.container import ModelFileError, StrPath, explained, is_model_file
@@ -18,16 +18,6 @@ from maxmargin.persistence.container import ModelFileError, StrPath, explained, 
 KIND = "checkpoint"
 # An unfinished file that has not changed for this long belongs to a killed process.
 SECONDS_FOR_A_WRITE = 60.0
-
-
-class CheckpointContent(Protocol):
-    """The content of a checkpoint."""
-
-    def place(self) -> str:
-        """How far the run has come, for messages."""
-
-
-Found = TypeVar("Found", bound=CheckpointContent)
 
 
 class CheckpointFile:
@@ -57,7 +47,7 @@ class CheckpointFile:
         else:
             self._last_good = place
 
-    def read(self, interpret: Callable[[dict[str, Any]], Found]) -> Found | None:
+    def read(self, interpret: Callable[[dict[str, Any]], Any]) -> Any:
         """The checkpoint as ``interpret`` reads it, or None before the first one is written."""
         if not self.path.parent.is_dir():
             raise FileNotFoundError(

@@ -37,7 +37,7 @@ from maxmargin.serve.bodies import (
 from maxmargin.serve.database import Database
 from maxmargin.serve.served_model import Lesson, ServedModel
 from maxmargin.serve.service import READY, Await, Label, Learn, Service, new_id
-from maxmargin.serve.status import Status
+from maxmargin.serve.status import state_of
 
 # Bodies up to this size are handled in the event loop itself; larger ones would block other
 # requests, and are handled in threads.
@@ -133,7 +133,6 @@ class Application(Starlette):
 
     def __init__(self, service: Service, access: AccessRules) -> None:
         self.service, self.requests = service, prometheus.Requests()
-        self.status = Status(service)
         routes = [
             Route("/predict", self._predict, methods=["POST"]),
             Route("/learn", self._learn, methods=["POST"]),
@@ -197,7 +196,7 @@ class Application(Starlette):
         body, lesson, text = await self._computed(taught, *await self._body(request))
         answer = await self.service.ask(Learn(body, lesson, text))
         last = lesson.rows[-1]
-        self.status.example = last if isinstance(last, dict) else last.tolist()
+        self.service.model.example = last if isinstance(last, dict) else last.tolist()
         return _json(answer)
 
     async def _label(self, request: Request) -> Response:
@@ -226,7 +225,7 @@ class Application(Starlette):
 
     # ------------------------------------------------------------------------------ other routes
     async def _model(self, request: Request) -> Response:
-        return _json(await run_in_threadpool(self.status.state))
+        return _json(await run_in_threadpool(state_of, self.service))
 
     async def _model_file(self, request: Request) -> Response:
         """The model between two events."""
@@ -239,7 +238,7 @@ class Application(Starlette):
 
     async def _metrics(self, request: Request) -> Response:
         is_up = self.service.status == READY and not self.service.trouble
-        state = await run_in_threadpool(self.status.state)
+        state = await run_in_threadpool(state_of, self.service)
         text = prometheus.text_of(state, self.requests, is_up=is_up)
         return Response(text, media_type="text/plain; version=0.0.4")
 

@@ -142,6 +142,7 @@ class ServedModel:
         self.counts = Counts(by_class=[0] * len(self.labels))
         self.alarm, self.frozen = DriftAlarm(), None
         self.lock = threading.Lock()
+        self.example: Any = None  # the last row that was learned
         self.is_fitted = bool(learner.__sklearn_is_fitted__())
         # A recipe has columns of its own; without one, new names are new columns.
         self.has_recipe = self.is_fitted and getattr(learner, "recipe_", None) is not None

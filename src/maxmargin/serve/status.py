@@ -16,67 +16,49 @@ from maxmargin.serve.service import Service
 
 MOST_COLUMNS, MOST_WEIGHTS = 200, 20
 CERTIFIED = ("margin", "bound", "ratio")
-# What is computed from all weights is not repeated within so many seconds.
-SECONDS_BETWEEN_SUMMARIES = 1.0
 
 
-class Status:
-    """Reports on a service."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.example: Any = None  # the last row that was learned
-        self._summary: dict[str, Any] = {}
-        self._summarized = (-1, -1e9)
-
-    def state(self) -> dict[str, Any]:
-        """What ``GET /model`` answers."""
-        service, model = self.service, self.service.model
-        counts, answers, alarm = model.counts, model.counts.answers, model.alarm
-        learner = inner_of(model.learner)
-        return {
-            "status": service.status,
-            "version": __version__,
-            "algorithm": type(learner).__name__,
-            "parameters": plain_parameters(learner),
-            "classes": model.labels,
-            "sequence": service.sequence,
-            **counts.report(),
-            "refused": service.refused,
-            "answers": answers.rows,
-            "wrong_answers": answers.mistakes,
-            "answer_accuracy": answers.accuracy(),
-            "recent_answer_accuracy": answers.recent_accuracy(),
-            "waiting": service.waiting,
-            "queue": len(service.queue),
-            "database_bytes": service.database.bytes(),
-            "snapshot_sequence": service.snapshot_sequence,
-            "uptime_seconds": round(time.monotonic() - service.began, 3),
-            "unknown_columns": model.unknown_columns,
-            "missing_columns": model.missing_columns,
-            "drift": {
-                "delta": alarm.delta,
-                "evidence": None if model.frozen is None else alarm.evidence,
-                "limit": alarm.limit,
-                "alarms": counts.alarms,
-            },
-            "drift_alarms": alarm.n_alarms,
-            "history": counts.history,
-            "example": self.example,
-            **self._summarized_model(model),
-        }
-
-    def _summarized_model(self, model: ServedModel) -> dict[str, Any]:
-        sequence, at = self._summarized
-        now = time.monotonic()
-        if sequence != model.counts.sequence and now - at >= SECONDS_BETWEEN_SUMMARIES:
-            with model.lock:
-                self._summarized = model.counts.sequence, now
-                self._summary = summary_of(model)
-        return self._summary
+def state_of(service: Service) -> dict[str, Any]:
+    """What ``GET /model`` answers."""
+    model = service.model
+    counts, answers, alarm = model.counts, model.counts.answers, model.alarm
+    learner = inner_of(model.learner)
+    with model.lock:
+        learned = learned_by(model)
+    return {
+        "status": service.status,
+        "version": __version__,
+        "algorithm": type(learner).__name__,
+        "parameters": plain_parameters(learner),
+        "classes": model.labels,
+        "sequence": service.sequence,
+        **counts.report(),
+        "refused": service.refused,
+        "answers": answers.rows,
+        "wrong_answers": answers.mistakes,
+        "answer_accuracy": answers.accuracy(),
+        "recent_answer_accuracy": answers.recent_accuracy(),
+        "waiting": service.waiting,
+        "queue": len(service.queue),
+        "database_bytes": service.database.bytes(),
+        "snapshot_sequence": service.snapshot_sequence,
+        "uptime_seconds": round(time.monotonic() - service.began, 3),
+        "unknown_columns": model.unknown_columns,
+        "missing_columns": model.missing_columns,
+        "drift": {
+            "delta": alarm.delta,
+            "evidence": None if model.frozen is None else alarm.evidence,
+            "limit": alarm.limit,
+            "alarms": counts.alarms,
+        },
+        "drift_alarms": alarm.n_alarms,
+        "history": counts.history,
+        "example": model.example,
+        **learned,
+    }
 
 
-def summary_of(model: ServedModel) -> dict[str, Any]:
+def learned_by(model: ServedModel) -> dict[str, Any]:
     """What is computed from the learner itself."""
     learner = model.learner
     if not model.is_fitted:
@@ -84,7 +66,7 @@ def summary_of(model: ServedModel) -> dict[str, Any]:
         return {**empty, "columns": [], "updates": 0, "largest_weights": []}
     coverage = getattr(learner, "coverage_", None)
     learner = getattr(learner, "estimator_", learner)
-    found = getattr(learner, "certificate_", None)
+    best = getattr(learner, "certificate_", None)
     names = getattr(learner, "feature_names_in_", None)
     names = list(getattr(learner, "columns_", ()) if names is None else names)
     shown_names = sorted(model.columns) if model.has_recipe else names
@@ -92,9 +74,7 @@ def summary_of(model: ServedModel) -> dict[str, Any]:
         "n_features": int(learner.n_features_in_),
         "columns": [str(name) for name in shown_names[:MOST_COLUMNS]],
         "updates": int(learner.n_updates_),
-        "certificate": None
-        if found is None
-        else {name: getattr(found, name) for name in CERTIFIED},
+        "certificate": best and {name: getattr(best, name) for name in CERTIFIED},
         "coverage": None if coverage is None else asdict(coverage),
         "largest_weights": largest_weights(learner, names, model.labels),
     }
