@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from problems import overlapping, three_classes
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction import FeatureHasher
@@ -16,12 +17,19 @@ from maxmargin import (
     ALMA,
     AMIRA,
     NOCA,
+    NORMA,
     PUMMA,
+    AutoMargin,
+    ConformalClassifier,
+    FixedShare,
     MaxMargin,
+    PassiveAggressive,
     Perceptron,
+    Projectron,
 )
 from maxmargin.datasets import make_separable
 from maxmargin.evaluate import (
+    AbstentionDisplay,
     MarginDisplay,
     PathDisplay,
     ProgressiveDisplay,
@@ -312,3 +320,43 @@ def test_one_pair_of_axes_has_the_error():
 def test_other_learners_have_no_path():
     with pytest.raises(TypeError, match="PathDisplay needs MaxMargin, got Perceptron"):
         PathDisplay.from_estimator(Perceptron(), *load_iris(return_X_y=True))
+
+
+# ------------------------------------------------------------- every display, every recommendation
+RECOMMENDED = {
+    "MaxMargin": MaxMargin(soft_margin="auto", calibration="loo"),
+    "MaxMargin, rbf": MaxMargin(soft_margin="auto", kernel="rbf"),
+    "AutoMargin": AutoMargin(),
+    "AutoMargin, rbf": AutoMargin(kernel="rbf"),
+    "PUMMA": PUMMA(),
+    "NORMA": NORMA(),
+    "NOCA": NOCA(max_components=5),
+    "FixedShare": FixedShare(),
+    "Projectron": Projectron(kernel="rbf", gamma=0.5),
+    "PassiveAggressive": PassiveAggressive(C=0.1),
+    "ConformalClassifier": ConformalClassifier(PassiveAggressive(C=0.1)),
+}
+DRAWN = {
+    ProgressiveDisplay: set(RECOMMENDED) - {"MaxMargin", "MaxMargin, rbf"},
+    MarginDisplay: {"PUMMA", "NORMA", "PassiveAggressive"},
+    WeightsDisplay: {"MaxMargin", "PUMMA", "NORMA", "PassiveAggressive"},
+    PathDisplay: {"MaxMargin", "MaxMargin, rbf"},
+    AbstentionDisplay: set(RECOMMENDED) - {"MaxMargin", "MaxMargin, rbf"},
+}
+
+
+@pytest.mark.parametrize("before", [StandardScaler, Recipe, None])
+@pytest.mark.parametrize("name", RECOMMENDED)
+def test_displays_draw_recommended_estimators_or_say_what_they_need(name, before):
+    X, y = overlapping(n=120, d=3)
+    clf = clone(RECOMMENDED[name])
+    seeds = {each: 0 for each in clf.get_params() if each.split("__")[-1] == "random_state"}
+    clf.set_params(**seeds)
+    clf = (make_pipeline(before(), clf) if before else clf).fit(X, y)
+    for display, drawn in DRAWN.items():
+        given = (X, y) if display is not WeightsDisplay else ()
+        if name in drawn:
+            display.from_estimator(clf, *given).figure_.canvas.draw()
+        else:
+            with pytest.raises((TypeError, ValueError), match=f"{display.__name__} needs|clf must"):
+                display.from_estimator(clf, *given)

@@ -221,11 +221,12 @@ class MarginDisplay(Display):
         """
         estimator, X = last_step_of_copy(estimator, X, y)
         kind = type(estimator).__name__
-        if not (hasattr(type(estimator), "certificate_") and hasattr(estimator, "partial_fit")):
-            raise TypeError(
-                "MarginDisplay needs a learner with partial_fit and a certificate, such as PUMMA; "
-                f"got {kind}."
-            )
+        refused = TypeError(
+            "MarginDisplay needs a learner with partial_fit and a certificate, such as PUMMA; "
+            f"got {kind}."
+        )
+        if not (hasattr(estimator, "partial_fit") and hasattr(estimator, "shuffle")):
+            raise refused
         for parameter, needed in (("kernel", "linear"), ("soft_margin", 0.0)):
             if (given := getattr(estimator, parameter, needed)) != needed:
                 raise ValueError(f"MarginDisplay needs {parameter}={needed!r}, got {given!r}.")
@@ -240,6 +241,8 @@ class MarginDisplay(Display):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the picture says it
             slow.fit(X, y)
+        if not hasattr(slow, "certificate_"):
+            raise refused
         return cls(list(replay(slow, X, y)), name=name or kind).plot(ax)
 
     def plot(self, ax: Any = None) -> MarginDisplay:
@@ -568,7 +571,7 @@ class AbstentionDisplay(Display):
 
         Parameters
         ----------
-        estimator : online learner
+        estimator : online learner, or a fitted pipeline that ends with one
             Copies go on from what it knows, one for each coverage.
         X, y : the stream, as `progressive` takes it
             It is read once.
@@ -577,7 +580,15 @@ class AbstentionDisplay(Display):
         **options
             As `progressive` takes them.
         """
-        learners = [ConformalClassifier(estimator, coverage=each) for each in coverages]
+        learner, X = last_step(estimator, X)
+        if isinstance(learner, ConformalClassifier):
+            learner = learner.clf
+        if not hasattr(learner, "partial_fit"):
+            raise TypeError(
+                "AbstentionDisplay needs a learner with partial_fit, such as AutoMargin; got "
+                f"{type(learner).__name__}."
+            )
+        learners = [ConformalClassifier(learner, coverage=each) for each in coverages]
         return cls.from_results(progressive(learners, X, y, **options), coverages, ax=ax)
 
     @classmethod
