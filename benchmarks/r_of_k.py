@@ -8,8 +8,6 @@ against exact solvers.)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from benchmarks.harness import Floor, Key, Report, Scale, Values, seconds
@@ -36,7 +34,6 @@ def run(scale: Scale) -> Report:
     values: Values = {}
     updates: dict[Key, list[float]] = {}
     shares: dict[Key, list[float]] = {}
-    evaluations: list[float] = []
     for make in LEARNERS.values():  # compile
         fit_quietly(make().set_params(max_iter=2), *make_r_of_k(random_state=0))
     for r in NEEDED:
@@ -50,8 +47,6 @@ def run(scale: Scale) -> Report:
                 updates.setdefault(key, []).append(clf.n_updates_)
                 share = clf.certificate_.margin / best[clf.get_params().get("p", 2.0)]
                 shares.setdefault(key, []).append(share)
-                if name == "PUMMA(0.1), p = 2 ln n":
-                    evaluations.append(newton_evaluations(clf) / clf.n_updates_)
     quality: dict[Key, float] = {}
     for case, name in values:
         found = Key(case, name)
@@ -70,7 +65,6 @@ def run(scale: Scale) -> Report:
     log, plain = (updates[Key("r = 1", f"PUMMA(0.1), {p}")] for p in ("p = 2 ln n", "p = 2"))
     what = "updates of PUMMA, p = 2 ln n / p = 2, r = 1"
     floors.append(Floor(what, "<=", 1.0, quotients(log, plain)))
-    floors.append(Floor("evaluations per update of PUMMA, p = 2 ln n", "<=", 6.0, evaluations))
     data = "r-of-k threshold functions: 1,000 rows of 100 features, k = 16 of them relevant"
     how = (
         "Processor time of whole fits; updates and margins are means over random sets. All "
@@ -88,7 +82,3 @@ def best_margin(X: np.ndarray, y: np.ndarray, p: float | str) -> float:
     clf = PUMMA(delta=0.001, p=p, max_iter=10**6, random_state=0).fit(X, y)
     assert clf.certificate_.ratio > 0.998
     return clf.certificate_.bound
-
-
-def newton_evaluations(clf: Any) -> int:
-    return int(clf._state.model.linear.geometry.evaluations.sum())

@@ -20,7 +20,6 @@ from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
 from maxmargin.spaces.pnorm_plane import Plane
 from maxmargin.spaces.power import PowerBuffer, power
-from maxmargin.training.protocol import state_of
 
 epsilons = st.floats(0.0, 1.0)
 
@@ -146,26 +145,15 @@ def planes(draw):
 @given(drawn=planes())
 def test_the_step_in_the_plane_leads_to_margin_one(drawn):
     z, theta, plane, trial = drawn
-    a, b, evaluations = AMIRARule(0.1).step_in_plane(trial, plane)
+    a, b = AMIRARule(0.1).step_in_plane(trial, plane)
     assert a > 0.0
     assert b == 1.0
     step = a * np.sqrt(trial.ww / trial.xx)
     if plane.p == 2.0:
         assert step == pytest.approx(AMIRARule(0.1).step(trial)[1], rel=1e-12)
-        assert evaluations == 1
     lost = 1e-14 * np.sqrt(trial.xx * trial.ww) * plane.p
     reached = pnorm.link(theta + step * z, plane.p) @ z
     assert reached == pytest.approx(1.0, abs=1e-11 + lost)
-    assert evaluations <= 100
-
-
-@pytest.mark.parametrize("p", [2.5, 10.0, 40.0, "log"])
-@pytest.mark.parametrize("intercept", ["coordinate", "pair"])
-def test_few_evaluations_per_update(p, intercept):
-    X, y = make_r_of_k(300, r=4, random_state=0)
-    learner = AMIRA(p=p, intercept=intercept, random_state=0).fit(X, y)
-    assert learner.converged_
-    assert state_of(learner).model.linear.geometry.evaluations.sum() <= 5 * learner.n_updates_
 
 
 @pytest.mark.parametrize("p", [3.0, "log"])

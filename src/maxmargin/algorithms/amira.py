@@ -38,8 +38,7 @@ class AMIRARule(NamedTuple):
 
     def step_in_plane(self, trial, plane):
         """The same for p > 2, where the step to margin 1 is the root of an equation."""
-        a, evaluations = plane.rise(1.0 / math.sqrt(trial.xx * trial.ww), trial.margin)
-        return a, 1.0, evaluations
+        return plane.rise(1.0 / math.sqrt(trial.xx * trial.ww), trial.margin), 1.0
 
     def uses_weight(self):
         return False

@@ -35,18 +35,17 @@ class PUMMARule(NamedTuple):
         return trial.margin < 1.0 - self.delta or trial.margin <= 0.0
 
     def step_in_plane(self, trial, plane):
-        """``(a, b)`` and the number of evaluations of the plane that it took to find them."""
+        """The point of the shortest weights."""
         demand = 1.0 / math.sqrt(trial.xx * trial.ww)
         _, _, g_t = plane.slope(1.0, 0.0)
         if demand * g_t >= 1.0 or (trial.xx * trial.ww > LARGEST_RATIO2 and self.anew):
-            return demand, 0.0, 1  # the dual of z alone meets the other demand, or w starts anew
-        a, b, evaluations, solved = plane.newton(demand, trial.margin)
-        if solved:
-            return a, b, evaluations + 1
-        a, b, more = plane.bisection(demand)
+            return demand, 0.0  # the dual of z alone meets the other demand, or w starts anew
+        a, b, solved = plane.newton(demand, trial.margin)
+        if not solved:
+            a, b = plane.bisection(demand)
         if not (math.isfinite(a) and math.isfinite(b)):  # z is opposite to theta, but for rounding
-            return demand, 0.0, evaluations + more + 1
-        return a, b, evaluations + more + 1
+            return demand, 0.0
+        return a, b
 
     def uses_weight(self):
         return False

@@ -11,9 +11,9 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to ten methods:
     computed only for updates.
 ``step(trial) -> (shrink, step)``
     The update ``w <- shrink * w + step * y * x``.
-``step_in_plane(trial, plane) -> (a, b, evaluations)``
+``step_in_plane(trial, plane) -> (a, b)``
     In p-norms, for rules that need more than scalars to find their step: the new theta as a point
-    of the `Plane` of the row and theta, and how often points were evaluated.
+    of the `Plane` of the row and theta.
 ``precision_gain(trial) -> gain``
     In a diagonal geometry (`spaces.diagonal_space`), given the trial of a `step`: the precision of
     each column j grows by ``gain * x_j**2``; 0 unless defined.

@@ -45,7 +45,6 @@ class PNorm(NamedTuple):
     gains : S**((2 - p) / p) / unit, so that ``w = scale * gain * u``
     z, t : the vectors of a `Plane`
     stamps, serial : the columns that the present z already has, its number, and its size
-    evaluations : the number of points of planes that were computed, for each problem
     """
 
     p: float
@@ -63,7 +62,6 @@ class PNorm(NamedTuple):
     t: Annotated[np.ndarray, Buffer("coordinates")]
     stamps: Annotated[np.ndarray, Buffer("coordinates", dtype=np.int64)]
     serial: Annotated[np.ndarray, Buffer(2, dtype=np.int64)]
-    evaluations: Annotated[np.ndarray, Array("problems", dtype=np.int64)]
 
     def scale_limit(self):
         return self.largest_scale
@@ -278,8 +276,7 @@ class PNorm(NamedTuple):
             self.t[k] /= t_norm
         outside = max(0.0, 1.0 - inside / self.sums[c])
         plane = Plane(self.z, self.t, size, outside, self.p, self.curvature, self.buffer)
-        a, b, evaluations = rule.step_in_plane(trial, plane)
-        self.evaluations[c] += evaluations
+        a, b = rule.step_in_plane(trial, plane)
         # a z' + b t' in units of |theta|, as factors of theta and of z.
         return b, a * math.sqrt(trial.ww) / z_norm
 

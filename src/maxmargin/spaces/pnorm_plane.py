@@ -116,13 +116,12 @@ class Plane(NamedTuple):
         return largest
 
     def newton(self, demand, margin):
-        """``(a, b)``, the evaluations that it took to find them, and whether it did.
+        """``(a, b)``, and whether they are accurate.
 
         Damped Newton steps from theta, on which z has that margin, moved a little along z.
         """
         a, b = 0.5 * (1.0 - margin) * demand, 1.0
         square, g_z, g_t, zz, zt, tt = self.bend(a, b)
-        evaluations = 1
         error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
         for _ in range(MOST_NEWTON_STEPS):
             determinant = zz * tt - zt * zt
@@ -137,7 +136,6 @@ class Plane(NamedTuple):
             while length > 1e-10:
                 trial_a, trial_b = a + length * a_step, b + length * b_step
                 square, g_z, g_t, zz, zt, tt = self.bend(trial_a, trial_b)
-                evaluations += 1
                 new_error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
                 new_value = 0.5 * square - demand * trial_a - trial_b
                 # Near the minimum the values no longer differ, but the errors do.
@@ -147,10 +145,10 @@ class Plane(NamedTuple):
             if new_error >= error and error <= ACCEPTABLE:
                 break
             a, b, error = trial_a, trial_b, new_error
-        return a, b, evaluations, error <= ACCEPTABLE and a > 0.0 and b >= 0.0
+        return a, b, error <= ACCEPTABLE and a > 0.0 and b >= 0.0
 
     def rise(self, demand, margin):
-        """The a of the point ``a z' + t'`` whose dual g has ``g.z' = demand``, and the evaluations.
+        """The a of the point ``a z' + t'`` whose dual g has ``g.z' = demand``.
 
         ``g.z'`` grows with a, from ``margin * demand`` at theta, where margin < 1. Newton's method
         between bounds on the root, which halves them where it leaves them or is slow:
@@ -158,10 +156,9 @@ class Plane(NamedTuple):
         p >= 2 smoothness gives ``g.z' <= (margin * demand) + (p - 1) a``.
         """
         low, high = demand * (1.0 - margin) / (self.p - 1.0), demand + 3.0
-        a, change, evaluations = low, high - low, 0
-        while evaluations < MOST_BISECTIONS:
+        a, change = low, high - low
+        for _ in range(MOST_BISECTIONS):
             square, g_z, _, zz, _, _ = self.bend(a, 1.0)
-            evaluations += 1
             excess = g_z - demand
             if abs(excess) <= SOLVED * demand + 2.0 * self.p * ROUNDING * math.sqrt(square):
                 break
@@ -175,14 +172,13 @@ class Plane(NamedTuple):
             if a + change == a:
                 break
             a += change
-        return a, evaluations
+        return a
 
     def bisection(self, demand):
         """Always safe: only b / a is unknown, and one equation has a single root in it."""
-        low, high, evaluations = 0.0, 1.0, 0
+        low, high = 0.0, 1.0
         for _ in range(MOST_BISECTIONS):
             _, g_z, g_t = self.slope(1.0, high)
-            evaluations += 1
             if demand * g_t > g_z:
                 break
             low, high = high, 2.0 * high
@@ -191,14 +187,13 @@ class Plane(NamedTuple):
             if middle <= low or middle >= high:
                 break
             _, g_z, g_t = self.slope(1.0, middle)
-            evaluations += 1
             if demand * g_t > g_z:
                 high = middle
             else:
                 low = middle
         _, g_z, _ = self.slope(1.0, high)
         a = demand / g_z
-        return a, a * high, evaluations + 1
+        return a, a * high
 
 
 bridge(

@@ -114,41 +114,29 @@ def callers_first(libraries: list[Any]) -> list[Any]:
     return list(reversed(callees_first))
 
 
-class OwnLibrary(FunctionPass):  # type: ignore[misc]
+@register_pass(mutates_CFG=False, analysis_only=False)
+class MakeLibrary(FunctionPass):  # type: ignore[misc]
     """A pass that makes the library before Numba would make one of its own."""
 
-    library: type[JITCodeLibrary]
+    _name = "maxmargin_library"
 
     def __init__(self) -> None:
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        library = MethodLibrary if state.flags.no_cpython_wrapper else LoopLibrary
+        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return True
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class MakeMethodLibrary(OwnLibrary):
-    _name = "maxmargin_method_library"
-    library = MethodLibrary
-
-
-@register_pass(mutates_CFG=False, analysis_only=False)
-class MakeLoopLibrary(OwnLibrary):
-    _name = "maxmargin_loop_library"
-    library = LoopLibrary
-
-
-class LoopCompiler(CompilerBase):  # type: ignore[misc]
+class Compiler(CompilerBase):  # type: ignore[misc]
     """Numba's compiler, without the passes that have nothing to do in this package's code.
 
     Those are for closures, ``with``, exceptions, expressions over whole arrays and the like. After
     each pass Numba looks at the function again, so they cost as much as those that do something.
     Rules of others may use all that Numba knows.
     """
-
-    own_library: type[OwnLibrary] = MakeLoopLibrary
 
     def compile_extra(self, function: Any) -> Any:
         """Without garbage collection, which would take a seventh of the time and find little."""
@@ -167,15 +155,9 @@ class LoopCompiler(CompilerBase):  # type: ignore[misc]
                 passes.add_pass(each, each.__doc__ or "")
         else:
             passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(self.own_library, NopythonTypeInference)
+        passes.add_pass_after(MakeLibrary, NopythonTypeInference)
         passes.finalize()
         return [passes]
-
-
-class MethodCompiler(LoopCompiler):
-    """The same for methods."""
-
-    own_library = MakeMethodLibrary
 
 
 # Of Numba's passes, in their order.
@@ -201,6 +183,6 @@ NEEDED = (
 # `_nrt` switches that off. It must be off in the loops and in everything they call (a test looks
 # for reference counting in the machine code, and numba's version range is pinned). And nothing is
 # called from C: wrappers for that would take a fifth of the time to compile.
-OPTIONS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-LOOPS = OPTIONS | {"pipeline_class": LoopCompiler}
-METHODS = OPTIONS | {"pipeline_class": MethodCompiler, "no_cpython_wrapper": True}
+LOOPS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+LOOPS |= {"pipeline_class": Compiler}
+METHODS = LOOPS | {"no_cpython_wrapper": True}
