@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import BisectionPerceptron, DirectionalPerceptron, Perceptron
+from maxmargin_papers.experiments.printed_bisection import PrintedBisection
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 
@@ -136,8 +137,7 @@ def test_the_bisections_of_the_paper(form, two_stage, max_checks, seed):
     X, y = separable(n=30, d=3, gap=0.3, shift=0.0, seed=seed)
     smallest = np.linalg.norm(X, axis=1).min()
     theirs = bisection(X, y, precision=0.02 * smallest, max_checks=max_checks, two_stage=two_stage)
-    clf = BisectionPerceptron(
-        schedule="paper",
+    clf = PrintedBisection(
         precision=0.02,
         max_checks=max_checks,
         two_stage=two_stage,
@@ -164,7 +164,7 @@ def test_both_implementations_of_the_paper_profit_from_checks():
     X, y = separable(n=30, d=3, gap=0.3, shift=0.0, seed=0)
     outcomes = set()
     for max_checks in (240, 2400, 24_000):
-        clf = BisectionPerceptron(schedule="paper", max_checks=max_checks, random_state=0)
+        clf = PrintedBisection(max_checks=max_checks, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             outcomes |= {one.outcome for one in clf.fit(X, y).rounds_}
@@ -175,7 +175,7 @@ def test_both_implementations_of_the_paper_profit_from_checks():
 @pytest.mark.slow
 def test_the_bisection_of_the_paper_with_a_kernel_and_classes():
     X, y = three_classes(n=40, d=3)
-    clf = BisectionPerceptron(schedule="paper", kernel="rbf", gamma=0.5, random_state=0)
+    clf = PrintedBisection(kernel="rbf", gamma=0.5, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         clf.fit(X, y)
@@ -187,9 +187,7 @@ def test_the_bisection_of_the_paper_with_a_kernel_and_classes():
 
 @both_implementations
 def test_what_cannot_be_separated_by_the_bisections_of_the_paper(two_stage):
-    clf = BisectionPerceptron(
-        schedule="paper", two_stage=two_stage, max_checks=400, fit_intercept=False, random_state=0
-    )
+    clf = PrintedBisection(two_stage=two_stage, max_checks=400, fit_intercept=False, random_state=0)
     X, y = overlapping(n=40)
     with pytest.warns(ConvergenceWarning, match="no separating hyperplane"):
         clf.fit(X, y)

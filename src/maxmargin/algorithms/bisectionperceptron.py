@@ -10,14 +10,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin._terminal import Advance, bar
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.romma import ROMMARule
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.convex_combinations import MARGIN_ROUNDING
 from maxmargin.certificates.scalar_bounds import directional_bound
-from maxmargin.core.row_scans import lowest_outputs, smallest_square
+from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import KernelClassifier
 from maxmargin.estimator.parameters import Facts, ScaledIntercept
@@ -75,19 +75,15 @@ class BisectionPerceptron(ScaledIntercept, KernelClassifier):
         many up to four times where that did not suffice. Of two stages each gets one half.
     two_stage : bool, default=True
         Profit from failed rounds by a second stage.
-    schedule : {"certified", "paper"}, default="certified"
-        Which margins are asked for. "paper" follows the bisections of the paper literally, the
-        first one or, with two stages, the second: they start with half the smallest norm of a row,
-        change that by half as much after each round, until the change is below `precision` of that
-        norm, and use no certificate. They are provided for comparison.
     <shared>
 
     Notes
     -----
     Guarantee: success proves a directional margin above ``beta``, that is, in the space with the
     intercept's coordinate; the larger `intercept_scaling`, the closer it is to the geometric one.
-    There is no `partial_fit`. After `fit`, ``rounds_`` is a list of `Round` (one such list per
-    class for more than two classes).
+    The paper starts with half the smallest norm of a row, and halves its steps; this search starts
+    with what ROMMA finds, and ends with a proof. There is no `partial_fit`. After `fit`,
+    ``rounds_`` is a list of `Round` (one such list per class for more than two classes).
 
     References
     ----------
@@ -104,7 +100,6 @@ class BisectionPerceptron(ScaledIntercept, KernelClassifier):
     precision: float = 0.01
     max_checks: int | None = None
     two_stage: bool = True
-    schedule: str = "certified"
 
     facts = Facts(
         guarantee="the directional margin, to `precision`",
@@ -116,9 +111,12 @@ class BisectionPerceptron(ScaledIntercept, KernelClassifier):
         "precision": [Interval(Real, 0, 1, closed="neither")],
         "max_checks": [Interval(Integral, 1, None, closed="left"), None],
         "two_stage": ["boolean"],
-        "schedule": [StrOptions({"certified", "paper"})],
     }
     takes_several: ClassVar[bool] = False
+
+    @property
+    def _search(self) -> type[Search]:
+        return Search
 
     @property
     def partial_fit(self) -> Any:
@@ -138,14 +136,13 @@ class BisectionPerceptron(ScaledIntercept, KernelClassifier):
     def _run_passes(self, model: OnlineModel, rows: Any, targets: Any, plan: FitPlan) -> Outcome:
         problems, labels, random = model.problems(), targets.labels, plan.random()
         kind, searches = (KernelTrial if model.has_supports else LinearTrial), []
-        search = Search if self.schedule == "certified" else PaperSearch
         with bar(
             plan.options.name, math.inf, "passes", enabled=bool(plan.options.verbose)
         ) as advance:
             for c in range(problems):
                 mine = labels if problems == 1 else (labels == c).astype(labels.dtype)
                 single, own = kind.of_one_problem(model), Binary(read_only(mine))
-                searches.append(search(self, single, rows, own, random, advance).run())
+                searches.append(self._search(self, single, rows, own, random, advance).run())
         kind.join(model, [each.best.model for each in searches])
         rounds = [each.rounds for each in searches]
         checks = sum(one.checks for each in rounds for one in each)
@@ -221,10 +218,6 @@ class LinearTrial:
         lowest_outputs(rows, targets, weights, self.model.free_intercepts(), rounding, lowest)
         return float(lowest[0] / np.linalg.norm(weights))
 
-    def smallest(self, rows: Any) -> float:
-        """The smallest norm of a row."""
-        return math.sqrt(smallest_square(rows))
-
     def bound(self) -> float:
         """From all coefficients, and from those since the last snapshot."""
         linear, mine = self.model.linear, self.model.linear.scalars.table[0]
@@ -271,9 +264,6 @@ class KernelTrial(LinearTrial):
         weights, outputs, _ = self.model.over_training_rows()
         length = root((weights * outputs).sum())
         return float(smallest_margins(outputs, targets.labels)[0] / length)
-
-    def smallest(self, rows: Any) -> float:
-        return math.sqrt(self.model.training.diagonal.min())
 
     def bound(self) -> float:
         mine = self.model.scalars.table[0]
@@ -411,44 +401,3 @@ class Search:
             if bound <= beta:
                 return done, bound, "hopeless"
         return most, bound, "given up"
-
-
-class PaperSearch(Search):
-    """The two bisections of section 3, by the letter.
-
-    A margin that a round ends with is what the paper takes it for: ``beta``, or ``beta |a_f| /
-    |a_s|`` for a second stage that goes on from a_f and ends with a_s.
-    """
-
-    def run(self) -> Search:
-        smallest = self.best.smallest(self.rows)
-        beta = step = 0.5 * smallest
-        while smallest > 0.0:  # a row that is 0 has no margin
-            self.ask(beta)
-            step *= 0.5
-            if step < self.settings.precision * smallest:
-                break
-            beta += step if self.rounds[-1].outcome == "reached" else -step
-        self.best.limit(self.bound)
-        return self
-
-    def ask(self, beta: float) -> None:
-        two_stage = self.settings.two_stage
-        if two_stage and beta < self.low:  # which a second stage has reached
-            self.rounds.append(Round(beta, self.low, 0, "reached"))
-            return
-        trial, most = self.best.copy(), self.passes_per_round
-        most = max(1, most // 2) if two_stage else most
-        passes, bound, outcome = self.learn(trial, DirectionalRule(beta, 1.0, 0.0, 0.0), 0.0, most)
-        found = beta if outcome == "reached" else math.nan
-        if two_stage and outcome != "reached":
-            threshold = beta * trial.length()
-            more, later, second = self.learn(trial, PerceptronRule(threshold, 1.0), 0.0, most)
-            passes, bound = passes + more, float(np.minimum(bound, later))
-            if second == "reached":
-                outcome, found = "second stage", threshold / trial.length()
-        self.rounds.append(Round(beta, found, passes * self.order.size, outcome))
-        self.proved = float(np.minimum(self.proved, bound))
-        self.bound = float(np.minimum(self.bound, trial.model.bounds()[0]))  # NaN if one is
-        if found > self.low:
-            self.best, self.low = trial, found

@@ -59,15 +59,6 @@ def largest_square(rows, geometry):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def smallest_square(rows):  # type: ignore[no-untyped-def]
-    """The smallest squared norm of a row, of all its coordinates."""
-    smallest = np.inf
-    for i in range(rows.size()):
-        smallest = min(smallest, rows.square(i))
-    return smallest
-
-
-@Compiled
 def are_canonical(columns, starts, width):  # type: ignore[no-untyped-def]
     """True if all CSR indices are in range, and sorted without duplicates in each row.
 
