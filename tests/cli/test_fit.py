@@ -250,7 +250,7 @@ def test_damaged_checkpoint_is_one_line(report, command, folder, tmp_path):
     (tmp_path / "c").write_bytes(b"torn")
     code, _, errors = command(*arguments)
     assert code == 1
-    assert errors.startswith(f"maxmargin: {tmp_path / 'c'}: not a maxmargin file.")
+    assert errors.startswith(f"maxmargin: {tmp_path / 'c'}: not a maxmargin file")
     assert errors.count("\n") == 1
 
 

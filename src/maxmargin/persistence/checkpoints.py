@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from maxmargin.persistence import read_file, write_file
-from maxmargin.persistence.container import ModelFileError, StrPath, explained, is_model_file
+from maxmargin.persistence.container import ModelFileError, StrPath, explained
 
 KIND = "checkpoint"
 # An unfinished file that has not changed for this long belongs to a killed process.
@@ -75,6 +75,5 @@ class CheckpointFile:
             self.path.with_name, filter(unfinished.fullmatch, os.listdir(self.path.parent))
         ):
             with contextlib.suppress(FileNotFoundError):
-                is_ours = is_model_file(left) or left.stat().st_size == 0
-                if is_ours and time.time() - left.stat().st_mtime > SECONDS_FOR_A_WRITE:
+                if time.time() - left.stat().st_mtime > SECONDS_FOR_A_WRITE:
                     left.unlink()

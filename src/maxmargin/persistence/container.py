@@ -27,8 +27,6 @@ StrPath = str | os.PathLike[str]
 
 VERSION = 5
 HEADER = "maxmargin.json"  # the first entry of the archive
-# A zip archive begins with the header of its first entry, in which its name begins here.
-ZIP_START, NAME_START = b"PK\x03\x04", 30
 
 # Arrays of at most so many bytes are in the header, where they take no time of their own.
 LARGEST_IN_HEADER = 4096
@@ -164,34 +162,34 @@ class StoredArray(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype
     order: str  # "C", or "F" if the first index is the fastest
+    content: bytes | None = None  # its bytes, if they are in the header
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        info, own, at = self.archive.getinfo(self.entry), _memory(self), 0
+        """The array, in memory of its own that starts at a cache line."""
+        memory = np.empty(self.size() + ALIGNMENT, np.uint8)
+        first = -memory.ctypes.data % ALIGNMENT
+        own = memory[first : first + self.size()]
+        if self.content is None:
+            self._read_into(own)
+        else:
+            own[:] = np.frombuffer(self.content, np.uint8)
+        array: np.ndarray = own.view(self.dtype).reshape(self.shape, order=self.order)  # type: ignore[call-overload]
+        if self.dtype.kind == "U" and array.size and own.view(np.uint32).max() > sys.maxunicode:
+            raise ValueError(f"{self.entry} has characters that do not exist")
+        return array
+
+    def size(self) -> int:
+        """The number of bytes."""
+        return self.dtype.itemsize * math.prod(self.shape)
+
+    def _read_into(self, own: np.ndarray) -> None:
+        info, at = self.archive.getinfo(self.entry), 0
         with self.archive.open(info) as file:
             fits = file.read(info.file_size - own.size).startswith(ARRAY_START)
             while at < own.size and (some := file.readinto(own.data[at : at + CHUNK])):  # type: ignore[attr-defined]
                 at += some
             if not fits or at < own.size or file.read(1):  # at the end, the checksum is compared
                 raise ValueError(f"{self.entry} has another size than it states")
-        return _formed(own, self)
-
-
-def _size(array: StoredArray) -> int:
-    return array.dtype.itemsize * math.prod(array.shape)
-
-
-def _memory(array: StoredArray) -> np.ndarray:
-    """Memory of its own for an array, which starts at a cache line."""
-    memory = np.empty(_size(array) + ALIGNMENT, np.uint8)
-    first = -memory.ctypes.data % ALIGNMENT
-    return memory[first : first + _size(array)]
-
-
-def _formed(own: np.ndarray, like: StoredArray) -> np.ndarray:
-    array: np.ndarray = own.view(like.dtype).reshape(like.shape, order=like.order)  # type: ignore[call-overload]
-    if like.dtype.kind == "U" and array.size and array.view(np.uint32).max() > sys.maxunicode:
-        raise ValueError(f"{like.entry} has characters that do not exist")
-    return array
 
 
 def _dtype_of(name: object) -> np.dtype:
@@ -217,7 +215,7 @@ class Container(NamedTuple):
     size: int
     unused: set[str]
 
-    def array(self, tree: dict[str, Any]) -> StoredArray | np.ndarray:
+    def array(self, tree: dict[str, Any]) -> StoredArray:
         """An array as `described` by the header, which also names it or has its bytes."""
         name, shape, dtype = tree.get("array", "an array"), tree["shape"], _dtype_of(tree["dtype"])
         order = tree.get("order", "C")
@@ -228,41 +226,35 @@ class Container(NamedTuple):
             raise ValueError(f"the rows of the empty array {name} are huge")
         stored = StoredArray(self.archive, f"{name}.npy", tuple(shape), dtype, order)
         if "bytes" in tree:
-            return _from_text(tree["bytes"], stored)
+            content = base64.b64decode(tree["bytes"], validate=True)
+            if len(content) != stored.size():
+                raise ValueError(f"{len(content)} bytes are not those of the shape {shape}")
+            return stored._replace(content=content)
         self.unused.remove(name)
         info = self.archive.getinfo(stored.entry)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{info.filename} is compressed by another method")
         if info.file_size > LARGEST_EXPANSION * info.compress_size + FREE_EXPANSION:
             raise ValueError(f"{info.filename} is smaller than it states")
-        if info.file_size <= _size(stored):
+        if info.file_size <= stored.size():
             raise ValueError(f"{name} is too small for the shape {shape}")
         return stored
-
-
-def _from_text(text: str, like: StoredArray) -> np.ndarray:
-    content = base64.b64decode(text, validate=True)
-    if len(content) != _size(like):
-        raise ValueError(f"an array has {len(content)} bytes, not those of the shape {like.shape}")
-    own = _memory(like)
-    own[:] = np.frombuffer(content, np.uint8)
-    return _formed(own, like)
 
 
 @contextlib.contextmanager
 def opened(path: StrPath | IO[bytes]) -> Iterator[Container]:
     """The content of a file; errors about it, also in the block, become `ModelFileError`."""
-    with _file(path) as file:
+    with _file(path) as file, explained(path):
         size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        start = file.read(NAME_START + len(HEADER))
-        if not _is_start_of_ours(start):
-            raise ModelFileError(f"{name_of(path)}: {_what_it_is(start)}")
-        with explained(path), zipfile.ZipFile(file) as archive:
+        if not zipfile.is_zipfile(file):
+            raise ModelFileError(f"{name_of(path)}: not a maxmargin file, or truncated.")
+        with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
             if sum(entry.compress_size for entry in entries) > size:
                 raise zipfile.BadZipFile("its entries overlap")
             names = {entry.filename.removesuffix(".npy") for entry in entries}
+            if HEADER not in names:
+                raise ModelFileError(f"{name_of(path)}: not a maxmargin file.")
             yield Container(_header(archive), archive, size, names - {HEADER})
 
 
@@ -283,25 +275,13 @@ def name_of(path: StrPath | IO[bytes]) -> str:
     return str(getattr(path, "name", "The file"))
 
 
-def _is_start_of_ours(start: bytes) -> bool:
-    """Whether a file that begins so is one of this library."""
-    return start.startswith(ZIP_START) and start[NAME_START:].startswith(HEADER.encode())
-
-
 def is_model_file(path: StrPath) -> bool:
-    """Whether it is a regular file that begins like a model or a checkpoint."""
-    if not os.path.isfile(path):
+    """Whether it is a regular file with the header of a model or a checkpoint."""
+    if not (os.path.isfile(path) and zipfile.is_zipfile(path)):
         return False
-    with open(path, "rb") as file:
-        return _is_start_of_ours(file.read(NAME_START + len(HEADER)))
-
-
-def _what_it_is(start: bytes) -> str:
-    if not start:
-        return "the file is empty."
-    if ZIP_START.startswith(start[:4]) and len(start) < NAME_START + len(HEADER):
-        return "the file is damaged or truncated."
-    return "not a maxmargin file."
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        return HEADER in archive.namelist()
+    return False
 
 
 @contextlib.contextmanager

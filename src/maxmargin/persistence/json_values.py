@@ -20,7 +20,6 @@ from maxmargin.persistence.container import (
     LARGEST_IN_HEADER,
     PLAIN_KINDS,
     Container,
-    StoredArray,
     as_text,
     described,
 )
@@ -190,7 +189,7 @@ def _loaded_learner(tree: dict[str, Any], container: Container) -> BaseEstimator
     return clf
 
 
-def _attribute(name: str, tree: Any, container: Container) -> StoredArray | Any:
+def _attribute(name: str, tree: Any, container: Container) -> Any:
     """An attribute; arrays of models are read once they have been compared with new ones."""
     is_array = name.startswith("model.") and isinstance(tree, dict) and "shape" in tree
     return container.array(tree) if is_array else loaded(tree, container)
