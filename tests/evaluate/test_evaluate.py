@@ -478,6 +478,12 @@ def test_report_says_what_scikit_learn_says_of_the_predictions(name, classes):
         outputs.append(scores[-1] - scores[0])
         looped.partial_fit(X[i : i + 1], y[i : i + 1], classes=labels)
     found = progressive(clone(LEARNERS[name]), X, y, step=77)
+    np.testing.assert_array_equal(found.y_true, y)
+    np.testing.assert_array_equal(found.y_pred, said)
+    if classes == 2:
+        np.testing.assert_allclose(found.y_score, outputs, rtol=1e-9, atol=1e-12)
+    else:
+        assert found.y_score is None
     report = found.report()
     np.testing.assert_array_equal(found.confusion, confusion_matrix(y, said))
     assert report["confusion"] == found.confusion.tolist()

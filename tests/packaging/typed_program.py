@@ -62,7 +62,7 @@ assert_type(AutoMargin().predict_proba(X), np.ndarray)
 assert_type(NORMA.tuned(radius=1.0, norm=1.0, margin=1.0, trials=1000), NORMA)
 
 # Progressive evaluation.
-progress = progressive(NORMA(), X, y, metrics=["roc_auc"])
+progress = progressive(NORMA(), X, y, step=100)
 assert_type(progress, Progress)
 assert_type(progress.accuracy, float)
 assert_type(progressive([NORMA(), Perceptron()], X, y), list[Progress])

@@ -17,14 +17,7 @@ from maxmargin.algorithms.conformalclassifier import ConformalClassifier
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.batching import StreamRows, joined_rows
 from maxmargin.evaluate.drift import Drift, Watch, become
-from maxmargin.evaluate.metrics import MetricCurves, ScorerMetric
-from maxmargin.evaluate.predictions import (
-    Predictions,
-    Scores,
-    classes_by,
-    hinge_losses,
-    joined,
-)
+from maxmargin.evaluate.predictions import classes_by, hinge_losses
 from maxmargin.training import inputs
 
 # Rows learned at a time with a detector: what was learned after a drift is undone.
@@ -35,11 +28,14 @@ MISSING_CLASSES = "classes must be passed with an iterable, unless the learner k
 class Scored(NamedTuple):
     """Predictions for rows before they were learned.
 
+    ``truth`` and ``predicted`` are class codes, and ``scores`` are the outputs of two classes.
     ``sets`` says whether the label of a row was outside of its prediction set, and the size of the
     set. ``updates`` has the updates after each row; None if only their number in the end is known.
     """
 
-    rows: Predictions
+    truth: np.ndarray
+    predicted: np.ndarray
+    scores: np.ndarray | None
     losses: np.ndarray
     sets: np.ndarray
     updates: np.ndarray | None = None
@@ -54,34 +50,30 @@ class Evaluator:
         step: int,
         delay: int,
         classes: Any,
-        metrics: dict[str, ScorerMetric],
-        window: int,
         most_scores: int,
         on_drift: Drift | None = None,
     ) -> None:
         self.clf, self.step, self.delay, self.classes = clf, step, max(1, delay), classes
         labels = self._all_classes()
-        if metrics and labels is None:
-            raise ValueError(MISSING_CLASSES)
-        scored = np.empty(0) if labels is None else labels
-        self.scores = Scores(scored, most_scores)
-        self.curves = MetricCurves(metrics, scored, clf, window, most_scores)
-        self.codes = {label: code for code, label in enumerate(scored.tolist())}
-        self.wrong = [np.empty(0, dtype=bool)]
+        self.labels = np.empty(0) if labels is None else labels
+        self.codes = {label: code for code, label in enumerate(self.labels.tolist())}
+        self.code = np.min_scalar_type(self.labels.size)
+        self.truth = [np.empty(0, dtype=self.code)]
+        self.predicted = [np.empty(0, dtype=self.code)]
+        # Of two classes, as long as there are not too many.
+        self.scores: list[np.ndarray] | None = [] if self.labels.size == 2 else None
+        self.most_scores = most_scores
         self.has_sets = isinstance(clf, ConformalClassifier)
         self.sets = [np.empty((0, 2 if self.has_sets else 0))]
-        self.seen, self.mistakes, self.losses = 0, 0, 0.0
-        self.repeated, self.last = 0, -1  # labels equal to the previous one
+        self.seen, self.losses = 0, 0.0
         self.weighted = False
-        self.checkpoints: list[tuple[float, ...]] = []
+        self.checkpoints: list[tuple[float, ...]] = []  # rows, losses, updates and supports
         self.waiting: StreamRows | None = None  # rows whose labels have not arrived
         self.watch = None if on_drift is None else Watch(on_drift)
         if on_drift is not None and self.classes is None:
             self.classes = labels  # needed again if the learner is reset
         self.forgotten = 0  # updates undone by resets
-        # `score_then_learn` gives no probabilities.
-        is_ours = isinstance(self.learner(), OnlineClassifier)
-        self.is_compiled = is_ours and not self.curves.needs_probabilities
+        self.is_compiled = isinstance(self.learner(), OnlineClassifier)
 
     def counts_alone(self) -> bool:
         """True if the loop returns all counts, which excludes the number of support vectors."""
@@ -99,11 +91,8 @@ class Evaluator:
         if self._all_classes() is None:
             raise ValueError(MISSING_CLASSES)
         self.weighted |= rows.weight is not None
-        if isinstance(rows.X, list):
-            if not hasattr(self.clf, "learn_one"):
-                raise TypeError(f"{type(self.clf).__name__} has no learn_one: it takes no dicts.")
-            if name := self.curves.name_beyond_classes():
-                raise ValueError(f"metrics: {name} needs more than the predicted class of a dict.")
+        if isinstance(rows.X, list) and not hasattr(self.clf, "learn_one"):
+            raise TypeError(f"{type(self.clf).__name__} has no learn_one: it takes no dicts.")
         if self.watch is not None:
             self._add_watched(self.watch, rows)
             return
@@ -118,7 +107,6 @@ class Evaluator:
         """Add the last checkpoint, then learn from the remaining rows."""
         if not self.checkpoints or self.checkpoints[-1][0] != self.seen:
             self._add_checkpoint()
-            self.curves.add_checkpoint()
         if self.waiting is not None:
             rows, most = self.waiting, self.waiting.size() if self._in_blocks(self.waiting) else 1
             for start in range(0, rows.size(), most):
@@ -136,27 +124,36 @@ class Evaluator:
         )
         outputs = outputs[places]
         truth = inputs.class_codes(rows.y[rows.size() - places.size :], self.clf.classes_)
-        predicted = Predictions(truth, classes_by(outputs), outputs)
-        updates = before + made[places] if self.counts_alone() else None
-        return Scored(predicted, hinge_losses(outputs, truth), sets[places], updates)
+        return Scored(
+            truth,
+            classes_by(outputs),
+            outputs[:, 0],
+            hinge_losses(outputs, truth),
+            sets[places],
+            before + made[places] if self.counts_alone() else None,
+        )
 
     def _in_blocks(self, rows: StreamRows) -> bool:
         return self.is_compiled and not isinstance(rows.X, list)
 
     def _row_by_row(self, rows: StreamRows, order: np.ndarray, places: np.ndarray) -> Scored:
-        found, losses, sets = [], [], []
+        found = []
         is_predicted = np.isin(np.arange(order.size), places)
         for entry, predict in zip(order.tolist(), is_predicted.tolist(), strict=True):
             number = entry if entry >= 0 else -1 - entry
             row = rows.part(slice(number, number + 1))
             if predict:
-                prediction, loss = self._predict(row)
-                found.append(prediction)
-                losses.append(loss)
-                sets.append(self._set_of(row, prediction.truth[0]))
+                found.append(self._predict(row))
             if entry >= 0:
                 self._partial_fit(row)
-        return Scored(joined(found), np.array(losses), np.concatenate(sets))
+        truth, predicted, scores, losses, sets = zip(*found, strict=True)
+        return Scored(
+            np.array(truth),
+            np.array(predicted),
+            None if None in scores else np.array(scores),
+            np.array(losses),
+            np.concatenate(sets),
+        )
 
     def _add_watched(self, watch: Watch, rows: StreamRows) -> None:
         """Predict and learn up to each drift; what was learned after a drift is undone."""
@@ -172,7 +169,7 @@ class Evaluator:
             else:
                 before = copy.deepcopy(self.clf) if part.size() > 1 else None
                 found = self._in_order(part)
-                checked = watch.update(found.rows.predicted != found.rows.truth)
+                checked = watch.update(found.predicted != found.truth)
                 if checked < part.size():
                     become(self.clf, before)
                     found = self._in_order(part.part(slice(checked)))
@@ -187,24 +184,20 @@ class Evaluator:
     def _in_order(self, rows: StreamRows) -> Scored:
         return self._score_then_learn(rows, *_interleaved(0, rows.size(), 1))
 
-    def _predict(self, row: StreamRows) -> tuple[Predictions, float]:
-        size = len(self.codes)
-        truth = np.array([self.codes.get(row.y[0], size)])
+    def _predict(self, row: StreamRows) -> tuple[int, int, float | None, float, np.ndarray]:
+        """The fields of `Scored` for one row."""
+        size, outputs, loss = len(self.codes), None, np.nan
+        truth = self.codes.get(row.y[0], size)
+        sets = self._set_of(row, truth)
         if not _is_fitted(self.clf):
-            zeros = np.zeros((1, 1 if size == 2 else size))
-            even = np.full((1, size), 1.0 / size)
-            return Predictions(truth, classes_by(zeros), zeros, even), 1.0
+            return truth, int(size == 2), 0.0, 1.0, sets
         if isinstance(row.X, list):
-            code = self.codes[self.clf.predict_one(row.X[0])]
-            return Predictions(truth, np.array([code])), np.nan
-        outputs, probabilities, loss = None, None, np.nan
+            return truth, self.codes[self.clf.predict_one(row.X[0])], None, loss, sets
         if hasattr(self.clf, "decision_function"):
             outputs = self.clf.decision_function(row.X).reshape(1, -1)
             loss = float(hinge_losses(outputs, inputs.class_codes(row.y, self.clf.classes_))[0])
-        if self.curves.needs_probabilities:
-            probabilities = self.clf.predict_proba(row.X)
-        code = self.codes[self.clf.predict(row.X)[0]]
-        return Predictions(truth, np.array([code]), outputs, probabilities), loss
+        predicted = self.codes[self.clf.predict(row.X)[0]]
+        return truth, predicted, None if outputs is None else float(outputs[0, 0]), loss, sets
 
     def _set_of(self, row: StreamRows, truth: int) -> np.ndarray:
         """As `Scored.sets`, of one row."""
@@ -236,32 +229,28 @@ class Evaluator:
     # ------------------------------------------------------------------------------------ counts
     def _count(self, found: Scored) -> None:
         """Count some predictions, with a checkpoint after each ``step`` rows."""
-        rows, losses, updates = found.rows, found.losses, found.updates
-        wrong, size = rows.predicted != rows.truth, rows.truth.size
+        size, updates = found.truth.size, found.updates
         stops = range(self.step - self.seen % self.step, size + 1, self.step)
         if updates is not None:
-            mistakes, total = np.cumsum(wrong), np.cumsum(losses)
+            total = np.cumsum(found.losses)
             for stop in stops:
-                sums = self.mistakes + mistakes[stop - 1], self.losses + total[stop - 1]
-                self.checkpoints.append((self.seen + stop, *sums, updates[stop - 1], 0))
-        self.curves.add(rows, stops)
-        outputs = None if rows.outputs is None else rows.outputs[:, 0]
-        self.scores.count(rows.truth, rows.predicted, outputs)
-        same = rows.truth[1:] == rows.truth[:-1]
-        self.repeated += int(rows.truth[0] == self.last) + int(same.sum())
-        self.last = int(rows.truth[-1])
-        self.wrong.append(wrong)
+                sums = self.losses + total[stop - 1], updates[stop - 1]
+                self.checkpoints.append((self.seen + stop, *sums, 0))
+        self.truth.append(found.truth.astype(self.code))
+        self.predicted.append(found.predicted.astype(self.code))
         self.sets.append(found.sets)
         self.seen += size
-        self.mistakes += int(wrong.sum())
-        self.losses += float(losses.sum())
+        self.losses += float(found.losses.sum())
+        if self.scores is None or found.scores is None or self.seen > self.most_scores:
+            self.scores = None
+        else:
+            self.scores.append(found.scores)
         if updates is None and stops:  # blocks end at checkpoints
             self._add_checkpoint()
 
     def _add_checkpoint(self) -> None:
         supports = len(getattr(self.learner(), "support_", ()))
-        counts = self.seen, self.mistakes, self.losses, self._updates(), supports
-        self.checkpoints.append(counts)
+        self.checkpoints.append((self.seen, self.losses, self._updates(), supports))
 
     def _updates(self) -> int:
         """The updates so far, including those undone by resets."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,25 +10,6 @@ from maxmargin.certificates.error_bound import error_bound
 
 # The scores of more rows are not kept, so there is no area under the curve for them.
 MOST_SCORES = 10**7
-
-
-class Predictions(NamedTuple):
-    """Predictions for some rows; the code of an unseen class in ``truth`` is the class count."""
-
-    truth: np.ndarray
-    predicted: np.ndarray
-    outputs: np.ndarray | None = None  # one output for two classes, else one for each
-    probabilities: np.ndarray | None = None  # of shape (n_rows, n_classes)
-
-    def part(self, rows: slice | np.ndarray) -> Predictions:
-        return Predictions(*(None if each is None else each[rows] for each in self))  # type: ignore[arg-type]
-
-
-def joined(parts: Sequence[Predictions]) -> Predictions:
-    columns = zip(*parts, strict=True)
-    return Predictions(
-        *(None if any(each is None for each in one) else np.concatenate(one) for one in columns)  # type: ignore[arg-type]
-    )
 
 
 def classes_by(outputs: np.ndarray) -> np.ndarray:
@@ -87,7 +67,8 @@ class Scores:
     ) -> None:
         """Add rows whose labels are given as class codes."""
         size = self.classes.size
-        counts = np.bincount(truth * size + predicted, minlength=self.counts.size)
+        places = truth.astype(np.int64) * size + predicted
+        counts = np.bincount(places, minlength=self.counts.size)
         self.counts += counts.reshape(self.counts.shape)
         seen = truth < size
         if probabilities is not None:

@@ -14,7 +14,6 @@ from maxmargin.certificates.error_bound import ErrorBound, error_bound
 from maxmargin.evaluate.batching import classes_of, labelled, pieces
 from maxmargin.evaluate.drift import Detector, Drift, as_drift
 from maxmargin.evaluate.evaluator import Evaluator
-from maxmargin.evaluate.metrics import by_name
 from maxmargin.evaluate.predictions import MOST_SCORES, Scores
 from maxmargin.streams import Source
 
@@ -34,20 +33,18 @@ class Progress:
         Of the learner.
     trials : ndarray of shape (n_checkpoints,)
         Rows predicted up to each checkpoint.
-    mistakes, losses, updates, supports : ndarrays of shape (n_checkpoints,)
-        Up to there: wrong predictions; the sum of the hinge losses ``max(0, 1 - y f(x))`` (of
-        several classes, with the lead over the highest rival in place of ``y f(x)``; NaN if the
-        learner has no outputs); updates made; and rows that a kernel learner keeps.
-    wrong : ndarray of bool, of shape (n_samples,)
-        Which predictions were wrong, row by row.
-    metrics, recent_metrics : dicts of ndarrays of shape (n_checkpoints,)
-        By the names of the metrics: their values at each checkpoint, of all rows so far, and of
-        the last ``window`` rows. NaN where rows do not define them (an AUC of one class), or where
-        more rows would have to be kept than allowed.
-    scores : Scores
-        Counts of true and predicted classes; see `confusion` and `report`.
-    repeated : int
-        Rows with the label of the row before.
+    losses, updates, supports : ndarrays of shape (n_checkpoints,)
+        Up to there: the sum of the hinge losses ``max(0, 1 - y f(x))`` (of several classes, with
+        the lead over the highest rival in place of ``y f(x)``; NaN if the learner has no outputs);
+        updates made; and rows that a kernel learner keeps.
+    classes : ndarray
+        All labels, in order.
+    truth, predicted : ndarrays of int, of shape (n_samples,)
+        The labels of the rows and the predictions, as numbers of ``classes``; see `y_true` and
+        `y_pred`.
+    y_score : ndarray of shape (n_samples,), or None
+        For two classes, the outputs of `decision_function`: of up to ten million rows, counted over
+        all learners.
     weighted : bool
         Did rows have weights? They count where rows are learned; predictions count once each.
     drifts : ndarray of int
@@ -60,15 +57,13 @@ class Progress:
 
     name: str
     trials: np.ndarray
-    mistakes: np.ndarray
     losses: np.ndarray
     updates: np.ndarray
     supports: np.ndarray
-    wrong: np.ndarray
-    metrics: dict[str, np.ndarray]
-    recent_metrics: dict[str, np.ndarray]
-    scores: Scores
-    repeated: int
+    classes: np.ndarray
+    truth: np.ndarray
+    predicted: np.ndarray
+    y_score: np.ndarray | None
     weighted: bool
     drifts: np.ndarray
     covered: np.ndarray | None = None
@@ -76,6 +71,26 @@ class Progress:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.wrong.size:,} rows, {100.0 * self.accuracy:.2f} % accuracy>"
+
+    @property
+    def y_true(self) -> np.ndarray:
+        """The labels, row by row."""
+        return self.classes[self.truth]
+
+    @property
+    def y_pred(self) -> np.ndarray:
+        """The predictions, row by row."""
+        return self.classes[self.predicted]
+
+    @property
+    def wrong(self) -> np.ndarray:
+        """Which predictions were wrong, row by row."""
+        return self.truth != self.predicted
+
+    @property
+    def mistakes(self) -> np.ndarray:
+        """The number of wrong predictions up to each checkpoint."""
+        return np.concatenate([[0], np.cumsum(self.wrong)])[self.trials]
 
     @property
     def accuracy(self) -> float:
@@ -129,7 +144,12 @@ class Progress:
     @property
     def confusion(self) -> np.ndarray:
         """Rows by their class, and in columns by the class that was predicted."""
-        return self.scores.counts[:-1].copy()
+        return self._counted().counts[:-1]
+
+    def _counted(self) -> Scores:
+        scores = Scores(self.classes)
+        scores.count(self.truth, self.predicted, self.y_score)
+        return scores
 
     def report(self) -> dict[str, Any]:
         """All predictions together, beside what needs no learning; in JSON's types.
@@ -153,8 +173,9 @@ class Progress:
         >>> report["mistakes"], report["repeating"], report["confusion"]
         (1, 0.3333333333333333, [[0, 1], [0, 2]])
         """
-        found = self.scores.report()
-        found["repeating"] = self.repeated / found["rows"] if found["rows"] else np.nan
+        found, rows = self._counted().report(), self.truth.size
+        repeated = np.count_nonzero(self.truth[1:] == self.truth[:-1])
+        found["repeating"] = repeated / rows if rows else np.nan
         found["weighted"] = self.weighted
         if self.covered is not None and self.covered.size:
             found["prediction_sets"] = {
@@ -194,8 +215,6 @@ def progressive(
     delay: int = 0,
     classes: Any = None,
     sample_weight: Any = None,
-    metrics: Any = None,
-    window: int | None = None,
     on_drift: str | Detector | Drift | None = None,
 ) -> Progress: ...
 
@@ -210,8 +229,6 @@ def progressive(
     delay: int = 0,
     classes: Any = None,
     sample_weight: Any = None,
-    metrics: Any = None,
-    window: int | None = None,
     on_drift: str | Detector | Drift | None = None,
 ) -> list[Progress]: ...
 
@@ -225,8 +242,6 @@ def progressive(
     delay: int = 0,
     classes: Any = None,
     sample_weight: Any = None,
-    metrics: Any = None,
-    window: int | None = None,
     on_drift: str | Detector | Drift | None = None,
 ) -> Progress | list[Progress]:
     """Evaluate learners on a stream: predict each row, then learn from it.
@@ -255,14 +270,6 @@ def progressive(
     sample_weight : array of shape (n_samples,), default=None
         Sample weights for learning, if ``stream`` is a matrix. Each prediction counts once,
         whatever its weight; a row of weight 0 is predicted, but not learned.
-    metrics : str, list of str, or dict, default=None
-        Further metrics: names of scikit-learn scorers ("balanced_accuracy", "roc_auc", "f1_macro",
-        "neg_log_loss", ...), or a dict of names and scorers, such as ``{"f2":
-        make_scorer(fbeta_score, beta=2)}``. Metrics of predicted classes take a few milliseconds
-        per record; metrics of scores keep up to ten million rows and process all of them for each
-        record; metrics of probabilities make learners run row by row.
-    window : int, default=None
-        Number of rows for ``recent_metrics``; by default ``step``.
     on_drift : "alarm", drift detector or Drift, default=None
         With "alarm", drifts are reported with a bounded probability of a false alarm, by a
         `DriftAlarm` on the scores of fixed copies of the learner; the learner is not changed. A
@@ -277,14 +284,14 @@ def progressive(
     >>> from maxmargin.evaluate import progressive
     >>> X, y = make_switching(2000, random_state=0)
     >>> clf = NORMA(kernel="rbf", gamma=2.0, rate=1.0, decay=0.03, margin=0.7, fit_intercept=False)
-    >>> progress = progressive(clf, X, y, metrics=["balanced_accuracy", "roc_auc"])
+    >>> progress = progressive(clf, X, y)
     >>> progress.accuracy > 0.98
     True
-    >>> progress.metrics["roc_auc"].round(2).tolist()
-    [1.0, 1.0]
+    >>> from sklearn.metrics import roc_auc_score
+    >>> roc_auc_score(progress.y_true[-1000:], progress.y_score[-1000:]) > 0.99
+    True
     """
-    window = step if window is None else window
-    for name, value, least in (("step", step, 1), ("delay", delay, 0), ("window", window, 1)):
+    for name, value, least in (("step", step, 1), ("delay", delay, 0)):
         if not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     learners = clf if isinstance(clf, Sequence) else [clf]
@@ -299,13 +306,10 @@ def progressive(
     elif y is not None and classes is None:
         classes = np.unique(y)
     most = MOST_SCORES // max(1, len(learners))
-    named = by_name(metrics)
     drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else as_drift(on_drift)
     if drift is not None and delay > 1:
         raise ValueError("on_drift needs labels without delay: pass delay=0.")
-    evaluators = [
-        Evaluator(one, step, delay, classes, named, window, most, drift) for one in learners
-    ]
+    evaluators = [Evaluator(one, step, delay, classes, most, drift) for one in learners]
     counts_alone = all(each.counts_alone() for each in evaluators)
     rows_per_piece = step * (-(-ROWS_PER_CALL // step) if counts_alone else 1)
     for rows in pieces(stream, y, sample_weight, rows_per_piece, step):
@@ -328,20 +332,18 @@ def check_learner(clf: Any) -> None:
 
 def _progress(evaluator: Evaluator) -> Progress:
     evaluator.finish()
-    trials, mistakes, losses, updates, supports = np.array(evaluator.checkpoints).T
-    curves, watch, sets = evaluator.curves, evaluator.watch, np.concatenate(evaluator.sets)
+    trials, losses, updates, supports = np.array(evaluator.checkpoints).T
+    watch, sets, scores = evaluator.watch, np.concatenate(evaluator.sets), evaluator.scores
     return Progress(
         name=type(evaluator.learner()).__name__,
         trials=trials.astype(np.int64),
-        mistakes=mistakes.astype(np.int64),
         losses=losses,
         updates=updates.astype(np.int64),
         supports=supports.astype(np.int64),
-        wrong=np.concatenate(evaluator.wrong),
-        metrics={name: np.array(values) for name, values in curves.values.items()},
-        recent_metrics={name: np.array(values) for name, values in curves.recent_values.items()},
-        scores=evaluator.scores,
-        repeated=evaluator.repeated,
+        classes=evaluator.labels,
+        truth=np.concatenate(evaluator.truth),
+        predicted=np.concatenate(evaluator.predicted),
+        y_score=np.concatenate(scores) if scores else None,
         weighted=evaluator.weighted,
         drifts=np.array(watch.drifts if watch else [], dtype=np.int64),
         covered=sets[:, 0] == 0.0 if evaluator.has_sets else None,
