@@ -40,10 +40,9 @@ class ShardTotals(NamedTuple):
 
     rows: int  # of positive weight
     stored: int  # their number of stored values
-    # Distinct columns, and kinds of labels (numbers, text, several per row) and of rows (sparse or
-    # dense), each with the name of the first shard that has it.
-    columns: tuple[tuple[Features, str], ...]
-    kinds: tuple[tuple[tuple[str, str], str], ...]
+    name: str  # of the first shard
+    columns: Features | None  # None if there are no rows
+    kinds: tuple[str, str]  # of labels: numbers, text, or several a row; of rows: sparse or dense
     labels: np.ndarray
     totals: np.ndarray  # of the weights of each label; numbers of rows, if several per row
     total_weight: float
@@ -53,7 +52,9 @@ class ShardTotals(NamedTuple):
     samples: tuple[SampledRows, ...]  # of each shard
 
 
-NOTHING = ShardTotals(0, 0, (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, ())
+NOTHING = ShardTotals(
+    0, 0, "", None, ("", ""), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, ()
+)
 
 
 class SurveyQuestion(NamedTuple):
@@ -77,8 +78,9 @@ class SurveyQuestion(NamedTuple):
                 X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
             layout = "sparse" if sparse.issparse(X) else "dense"
             here = self._counted(X, y, weight)._replace(
-                columns=((features, shard.name),),
-                kinds=(((_kind_of(y), layout), shard.name),),
+                name=shard.name,
+                columns=features,
+                kinds=(_kind_of(y), layout),
                 weighted=weighted,
                 radius=radius,
             )
@@ -112,21 +114,17 @@ class SurveyQuestion(NamedTuple):
         )
 
     def merged(self, answers: Sequence[ShardTotals]) -> ShardTotals:
-        parts = [part for part in answers if part.columns]
+        parts = [part for part in answers if part.columns is not None]
         if not parts:
             return NOTHING
-        kinds = _first_of_each(pair for part in parts for pair in part.kinds)
-        labels, totals = parts[0].labels, parts[0].totals
-        if len(kinds) == 1 and len(parts) > 1:
-            every = np.concatenate([part.labels for part in parts])
-            labels, codes = np.unique(every, return_inverse=True)
-            totals = np.zeros(labels.size)
-            np.add.at(totals, codes, np.concatenate([part.totals for part in parts]))
-        return ShardTotals(
+        for other in parts[1:]:
+            _check_same(parts[0], other)
+        labels, codes = np.unique(np.concatenate([p.labels for p in parts]), return_inverse=True)
+        totals = np.zeros(labels.size)
+        np.add.at(totals, codes, np.concatenate([part.totals for part in parts]))
+        return parts[0]._replace(
             rows=sum(part.rows for part in parts),
             stored=sum(part.stored for part in parts),
-            columns=_first_of_each(pair for part in parts for pair in part.columns),
-            kinds=kinds,
             labels=labels,
             totals=totals,
             total_weight=float(np.sum([part.total_weight for part in parts])),
@@ -143,19 +141,24 @@ def _kind_of(y: np.ndarray) -> str:
     return "numbers" if y.dtype.kind in "biuf" else "text"
 
 
-def _first_of_each(pairs: Any) -> tuple[Any, ...]:
-    """Pairs of a value and a shard's name, without repeated values."""
-    found = list[Any]()
-    for what, name in pairs:
-        if not any(_alike(what, before) for before, _ in found):
-            found.append((what, name))
-    return tuple(found)
+def _check_same(first: ShardTotals, other: ShardTotals) -> None:
+    """Raise a `ShardError` if labels, rows or columns are of different kinds."""
+    for what, here, there in zip(("labels", "rows"), other.kinds, first.kinds, strict=True):
+        if here != there:
+            raise ShardError(
+                f"{other.name}: the {what} are {here}, those of {first.name} are {there}."
+            )
+    (mine, own), (count, names) = map(_columns_of, (other, first))
+    if mine != count:
+        raise ShardError(f"{other.name}: there are {mine} columns, {first.name} has {count}.")
+    if own != names:
+        raise ShardError(f"{other.name}: the columns are {own}, those of {first.name} are {names}.")
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if not isinstance(one, Features):
-        return one == other
-    return one.count == other.count and _named(one) == _named(other)
+def _columns_of(part: ShardTotals) -> tuple[int, str]:
+    assert part.columns is not None
+    names = part.columns.names
+    return part.columns.count, "without names" if names is None else str(names.tolist())
 
 
 class Reservoir:
@@ -219,11 +222,10 @@ class Job(NamedTuple):
 
 def overview_of(learner: BaseEstimator, found: ShardTotals) -> Overview:
     """The overview of a survey; raises if the shards are incompatible."""
-    if not found.columns:
+    if found.columns is None:
         raise ValueError("There are no rows to learn from: all partitions are empty.")
     check_any(found.rows)
-    _check_same(found)
-    features, multilabel = found.columns[0][0], found.kinds[0][0][0].endswith("labels a row")
+    features, multilabel = found.columns, found.kinds[0].endswith("labels a row")
     classes = found.labels
     if multilabel:
         same = np.flatnonzero((found.totals == 0.0) | (found.totals == found.rows))
@@ -244,24 +246,3 @@ def overview_of(learner: BaseEstimator, found: ShardTotals) -> Overview:
     if not multilabel:
         weight = weight * class_weight[inputs.class_codes(y, classes)]
     return Overview(columns, found, SampledRows(X, y, weight))
-
-
-def _check_same(found: ShardTotals) -> None:
-    (kinds, first), *others = found.kinds
-    for strange, name in others:
-        for what, here, there in zip(("labels", "rows"), strange, kinds, strict=True):
-            if here != there:
-                raise ShardError(f"{name}: the {what} are {here}, those of {first} are {there}.")
-    (features, first), *more = found.columns
-    for other, name in more:
-        if other.count != features.count:
-            raise ShardError(
-                f"{name}: there are {other.count} columns, {first} has {features.count}."
-            )
-        raise ShardError(
-            f"{name}: the columns are {_named(other)}, those of {first} are {_named(features)}."
-        )
-
-
-def _named(features: Features) -> str:
-    return "without names" if features.names is None else str(features.names.tolist())
