@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from maxmargin import Pegasos, Perceptron, load, save, streams
 from maxmargin.evaluate import progressive
-from maxmargin.streams import OptionWarning, Recipe, StreamError
+from maxmargin.streams import Recipe, StreamError
 from maxmargin.streams.column_kinds import dates_of
 
 pa = pytest.importorskip("pyarrow")
@@ -455,7 +455,7 @@ def test_river_like_calls():
     ("options", "message"),
     [
         ({"missing": "zero"}, "missing must be one of"),
-        ({"na_values": "NA"}, "'na_values' must be a list of texts"),
+        ({"na_values": "NA"}, "na_values= must be a list of texts"),
         ({"categories": "dummy"}, "categories must be"),
         ({"max_categories": 0}, "max_categories"),
         ({"hash_bits": 31}, "hash_bits"),
@@ -539,11 +539,11 @@ def test_values_that_come_again_after_the_first_rows_are_kept():
     common = X[again].multiply(X[5500])
     assert common.nnz >= 1  # both have the feature of the user
     numbered = table.assign(user=np.arange(6000) % 5500)
-    with pytest.warns(OptionWarning, match="column 'user' is left out"):
+    with pytest.warns(UserWarning, match="column 'user' is left out"):
         streams.open(numbered, recipe=Recipe(hash_bits=10))
     by_name = table.rename(columns={"user": "user_id"})
     left_out = r"column 'user_id' is left out: .* use kinds=\{'user_id': 'hashed'\}; if not, drop="
-    with pytest.warns(OptionWarning, match=left_out):
+    with pytest.warns(UserWarning, match=left_out):
         source = streams.open(by_name, recipe=Recipe(hash_bits=10))
     assert kinds_of(source)["user_id"][0] == "drop"
     with warnings.catch_warnings():

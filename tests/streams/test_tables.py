@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 from maxmargin import streams
-from maxmargin.streams import OptionWarning, Recipe, StreamError
+from maxmargin.streams import Recipe, StreamError
 
 pa = pytest.importorskip("pyarrow")
 feather = importlib.import_module("pyarrow.feather")
@@ -191,7 +191,7 @@ def test_text_without_a_header():
 
 def test_another_table_has_names_as_the_first_had(tmp_path):
     """Whatever its first line looks like."""
-    with pytest.warns(OptionWarning, match="read as data"):
+    with pytest.warns(UserWarning, match="read as data"):
         headless = CsvSource(io.BytesIO(b"1,2,0\n3,4,1\n"), label=-1)
     assert rows_of(headless)[0].tolist() == [[1, 2], [3, 4]]
     more = io.BytesIO(b"0,1\n5,6\n")
@@ -216,7 +216,7 @@ def test_values_that_are_said_to_be_missing():
 
 @pytest.mark.parametrize("na_values", ["NA", [1], ["a", None]])
 def test_values_that_are_missing_are_texts(na_values):
-    with pytest.raises(ValueError, match="'na_values' must be a list of texts"):
+    with pytest.raises(ValueError, match="na_values= must be a list of texts"):
         CsvSource(io.BytesIO(b"x,y\n1,0\n"), na_values=na_values)
 
 

@@ -23,7 +23,6 @@ from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import AvailableIf, BaseLearner, Method, Streamable
 from maxmargin.estimator.serialization import checked_held_out, checked_sets
 from maxmargin.models.base import Model
-from maxmargin.streams import Option, OptionError
 from maxmargin.training.conformal import HELD_OUT, SETS, ConformalTrainer, tracker_in
 from maxmargin.training.online import score_then_learn
 from maxmargin.training.prediction_sets import (
@@ -425,13 +424,9 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         """
         self._incremental()
         if passes != 1:
-            raise OptionError(
+            raise ValueError(
                 "ConformalClassifier needs scores of rows that were not learned from, which only "
-                "the first pass has, and ",
-                Option("passes", passes),
-                " asks for more: use ",
-                Option("passes", 1),
-                ".",
+                f"the first pass has, and passes={passes} asks for more: use passes=1."
             )
         return super().fit_stream(source, **options)
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import os
+import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
 from maxmargin.cli.output import printable
-
-if TYPE_CHECKING:
-    from maxmargin.streams import Option
 
 MISSING = "maxmargin: this command needs {module}: pip install 'maxmargin[{extra}]'"
 # Exit codes: something went wrong with the data or the files, the command was not understood, and
@@ -42,6 +41,10 @@ OPTIONS = {name.replace("-", "_"): f"--{name}" for name in SAME} | {
     "y": "--label",
     "zero_based": "--zero-based/--one-based",
 }
+# Messages of the library name options as in Python, "label=", those of sources and of learners.
+NAMES = (*OPTIONS, "C", "gamma", "intercept_scaling", "soft_margin", "tol")
+LITERAL = r"""("[^"]*"|'[^']*'|\[[^]]*]|{[^}]*}|[-\w.]*\w)?"""
+OPTION = re.compile(rf"(?<![\w.])({'|'.join(NAMES)})={LITERAL}")
 
 
 @contextlib.contextmanager
@@ -87,18 +90,17 @@ def in_words(error: Exception | str) -> str:
         return f"{where}{error.strerror}"
     if isinstance(error, MemoryError):
         return ": ".join(filter(None, ("not enough memory", str(error))))
-    from maxmargin.streams import OptionError, OptionWarning
-
-    if isinstance(error, OptionError | OptionWarning):
-        return error.spelled(_spelled) or type(error).__name__
-    return str(error) or type(error).__name__
+    return OPTION.sub(_spelled, str(error)) or type(error).__name__
 
 
-def _spelled(option: Option) -> str:
+def _spelled(found: re.Match[str]) -> str:
     """An option as on the command line."""
-    name, value = option
-    text = "" if value is ... else str(value)
-    if isinstance(value, Mapping):
+    name, text = found.groups(default="")
+    value: Any = text
+    with contextlib.suppress(ValueError, SyntaxError):
+        value = ast.literal_eval(text)
+    text = str(value)
+    if isinstance(value, dict):
         text = ",".join(f"{key}={each}" for key, each in value.items())
     if isinstance(value, list):
         text = " ".join(map(shlex.quote, value))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from maxmargin.streams import Block, Option, OptionError, Source
+from maxmargin.streams import Block, Source, StreamError
 from maxmargin.training import inputs
 from maxmargin.training.sample_weights import check_weights
 
@@ -72,11 +72,9 @@ def labelled(blocks: Iterable[Block], name: str) -> Iterator[tuple[Any, Any, Any
     for block in blocks:
         width = width or block.X.shape[1]
         if block.X.shape[1] != width:
-            raise OptionError(
-                f"{name}, before row {block.end:,}: rows have become wider; "
-                "set the number of columns with ",
-                Option("n_features", ""),
-                ".",
+            raise StreamError(
+                f"{name}, before row {block.end:,}: rows have become wider; set the number of "
+                "columns with n_features=."
             )
         yield block.X, block.y, block.weight
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from maxmargin.streams.opening import format_of as format_of
 from maxmargin.streams.opening import open
 from maxmargin.streams.opening import opened as opened
-from maxmargin.streams.option_errors import Option, OptionError, OptionWarning
 from maxmargin.streams.source import Block, Source, StreamError, Surprise, Survey
 
 if TYPE_CHECKING:
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Block",
-    "Option",
-    "OptionError",
-    "OptionWarning",
     "Recipe",
     "Source",
     "StreamError",

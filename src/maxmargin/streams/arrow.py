@@ -8,11 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.option_errors import Message, Option
 from maxmargin.streams.source import StreamError
 
 KINDS = ("number", "boolean", "text")
@@ -24,6 +24,7 @@ LONGEST_LABEL = 256
 # From here on, integers are not exact in double precision.
 LARGEST_WHOLE = 2.0**53
 LARGEST_TEXT = 2**30  # of a column of a block, in bytes
+MOST_NAMES = 20  # in a message
 # A column is numeric if this share of its values is: the others are errors.
 ENOUGH_NUMBERS = 0.9
 # Leading zeros occur in zip codes and other identifiers, not in numbers.
@@ -188,23 +189,21 @@ def labels_of(
     return filled.to_numpy(zero_copy_only=False), missing
 
 
-def label_trouble(column: Any, kind: str) -> Message:
+def label_trouble(column: Any, kind: str) -> str:
     """Why the label in a column of one row is invalid."""
     if kind == "text":
         letters = len((as_text(column)[0].as_py() or "").strip())
         if letters > LONGEST_LABEL:
             return (
                 f"a label has {letters:,} letters, and labels have at most {LONGEST_LABEL}; name "
-                "the column with the labels by ",
-                Option("label", ""),
+                "the column with the labels by label="
             )
     elif np.isfinite(label := numbers_of(column)[0]):
         return (
             f"a label is {label:.17g}, and numbers from 2**53 on cannot be told apart in double "
-            "precision; read the labels as text: name the column a category by ",
-            Option("kinds", ""),
+            "precision; read the labels as text: name the column a category by kinds="
         )
-    return ("there is no label",)
+    return "there is no label"
 
 
 @contextmanager
@@ -219,10 +218,10 @@ def as_stream_errors(name: str) -> Iterator[None]:
 
 
 # ---------------------------------------------------------------------------------- values as text
-def remedies(name: str, value: str) -> Message:
+def remedies(name: str, value: str) -> str:
     """The options that help with a value that is not of the kind of its column."""
-    as_words, as_missing = Option("kinds", {name: "category"}), Option("na_values", [value[:40]])
-    return " (", as_words, " takes the column as words, ", as_missing, " such values as missing)"
+    kinds, missing = {name: "category"}, [value[:40]]
+    return f" ({kinds=!r} takes the column as words, na_values={missing!r} such values as missing)"
 
 
 def kind_of_values(
@@ -254,3 +253,22 @@ def is_number(value: str, decimal: str = ".") -> bool:
     if decimal == ",":
         value = value.translate(str.maketrans(",.", ".,"))
     return NUMBER.fullmatch(value) is not None
+
+
+# ----------------------------------------------------------------------------------------- options
+def check_na_values(values: Any) -> None:
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"na_values= must be a list of texts; got {values!r}.")
+
+
+def no_column(place: str | int, names: Sequence[str]) -> str:
+    """The message about a missing column, with those that exist and a suggestion."""
+    cases = {name.lower(): name for name in names}
+    close = get_close_matches(str(place).lower(), cases, n=1, cutoff=0.5)
+    hint = f" (did you mean {cases[close[0]]!r}?)" if close and isinstance(place, str) else ""
+    return f"no column {place!r}; there are {listed(names)}{hint}."
+
+
+def listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:MOST_NAMES]))
+    return shown + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

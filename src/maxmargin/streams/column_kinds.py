@@ -34,7 +34,6 @@ from maxmargin.streams.arrow import (
     remedies,
 )
 from maxmargin.streams.feature_rows import NOWHERE
-from maxmargin.streams.option_errors import Message
 from maxmargin.streams.source import StreamError
 
 # Sums of squares of larger numbers may overflow.
@@ -277,7 +276,7 @@ def values_of(each: Column, table: Any, na: Sequence[str] = MISSING) -> Values:
 
 def trouble(
     columns: Sequence[Column], table: Any, row: int, na: Sequence[str], allows_missing: bool
-) -> tuple[str, Message]:
+) -> tuple[str, str]:
     """The first column whose value in ``row`` is invalid, and why."""
     for each in columns:
         one = table.select([each.name]).slice(row, 1)
@@ -286,13 +285,13 @@ def trouble(
             number = values.numbers
             if number is not None and abs(number[0]) > LARGEST_NUMBER:
                 size = "infinite" if np.isinf(number[0]) else "too large"
-                return each.name, (f"the number is {size}",)
+                return each.name, f"the number is {size}"
             found = f"expected a {each.kind}, found {str(value)[:40]!r}"
-            cure = remedies(each.name, value.strip()) if isinstance(value, str) else ()
-            return each.name, (found, *cure)
+            cure = remedies(each.name, value.strip()) if isinstance(value, str) else ""
+            return each.name, f"{found}{cure}"
         is_missing = values.missing is not None and values.missing[0]
         if not allows_missing and each.has_number and is_missing:
-            return each.name, (f"the {each.kind} is missing",)
+            return each.name, f"the {each.kind} is missing"
     raise AssertionError("the row has no trouble")
 
 

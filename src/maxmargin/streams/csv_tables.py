@@ -26,7 +26,6 @@ from maxmargin.streams.arrow import (
     remedies,
 )
 from maxmargin.streams.files import Files, Pipe, Prefixed, as_damage, text_of
-from maxmargin.streams.option_errors import Option, OptionWarning
 from maxmargin.streams.source import BLOCK_SIZE, StreamError
 
 # The delimiter, the names and the kinds of columns are inferred from so many bytes.
@@ -106,8 +105,7 @@ class CsvReader(TableReader):
 
     def _decoded(self, head: bytes) -> str:
         if head.startswith(OTHER_MARKS) and self._encoding.lower() in ("utf-8", "utf8"):
-            encoding = Option("encoding", "utf-16")
-            raise StreamError(f"{self.name}: the text is not UTF-8; use ", encoding, ".")
+            raise StreamError(f'{self.name}: the text is not UTF-8; use encoding="utf-16".')
         return head.decode(self._encoding, "replace").removeprefix("\ufeff")
 
     def _header_of(self, head: str, has_names: bool | None, delimiter: str | None) -> Header:
@@ -126,12 +124,9 @@ class CsvReader(TableReader):
             return Header(delimiter, [str(place) for place in range(len(names))], 0)
         name, times = Counter(names).most_common(1)[0]
         if times > 1:
-            option = Option("header", False)
             raise StreamError(
                 f"{self.name}: there are {times} columns {name!r}; if the first line has no "
-                "names, use ",
-                option,
-                ".",
+                "names, use header=False."
             )
         return Header(delimiter, names, lines)
 
@@ -140,13 +135,9 @@ class CsvReader(TableReader):
         present = [cell for cell in cells if cell not in self._missing]
         if not all(is_number(cell, self._decimal) for cell in present):
             return True
-        found = "the first line has only numbers: it is read as data, and columns are '0', ..."
-        names, data = Option("header", True), Option("header", False)
         warnings.warn(
-            OptionWarning(
-                *(f"{self.name}: {found}; use ", names, " if it has the names, and "),
-                *(data, " if it is data."),
-            ),
+            f"{self.name}: the first line has only numbers: it is read as data, and columns are "
+            "'0', ...; use header=True if it has the names, and header=False if it is data.",
             stacklevel=2,
         )
         return False
@@ -275,15 +266,13 @@ class CsvReader(TableReader):
             kind = "boolean" if kind == "bool" else "number"
             where = f"{self.name}{row(number)}, column {name!r}"
             wrong = f"expected a {kind}, found {value[:40]!r}"
-            return StreamError(f"{where}: {wrong}", *remedies(name, value), ".")
+            return StreamError(f"{where}: {wrong}{remedies(name, value)}.")
         if (found := IN_ROW.match(message)) is not None:
             number, message = found.groups()
             where = f"{self.name}{row(number)}"
             if "UTF8" in message:
-                latin = Option("encoding", "latin-1")
-                return StreamError(
-                    f"{where}: the text is not UTF-8 (use ", latin, " if that is its encoding)."
-                )
+                latin = 'use encoding="latin-1" if that is its encoding'
+                return StreamError(f"{where}: the text is not UTF-8 ({latin}).")
             return StreamError(f"{where}: {message[:200]}.")
         if "straddling" in message:
             return StreamError(

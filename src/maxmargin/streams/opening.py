@@ -27,7 +27,6 @@ from maxmargin.streams.files import (
     pipe_at,
     text_of,
 )
-from maxmargin.streams.option_errors import Option, OptionError
 from maxmargin.streams.source import Source, StreamError
 
 # By the first bytes of a file, and by the suffix of its name; other files are svmlight text.
@@ -155,15 +154,13 @@ def open(
     if is_table and recipe is not None:
         given["recipe"] = recipe = recipe.with_na_values(given.pop("na_values", ()))
     if is_table and y is not None:
-        raise OptionError(
-            "The labels of a table are one of its columns: name it by ", Option("label", ""), "."
-        )
+        raise ValueError("The labels of a table are one of its columns: name it by label=.")
     module, name = SOURCES.get(kind, ("tables", "TableSource"))
     make = getattr(importlib.import_module(f"maxmargin.streams.{module}"), name)
     make = partial(make, format=kind) if is_table else make
     takes = inspect.signature(make).parameters
     if unknown := [name for name in given if name not in takes]:
-        raise OptionError(Option(unknown[0]), f" is not an option of {kind} sources.")
+        raise ValueError(f"{unknown[0]}= is not an option of {kind} sources.")
     if files:
         rows: Source = UnchangedSource(lambda: make(source, **given), files)
     else:

@@ -13,17 +13,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.streams.arrow import MISSING, arrow
+from maxmargin.streams.arrow import MISSING, arrow, check_na_values, no_column
 from maxmargin.streams.column_kinds import Boolean, Category, Date, Number, Text
 from maxmargin.streams.dicts import column_of
 from maxmargin.streams.infer_columns import GLANCE, IDENTIFIER, Found, RecipeOptions, found
-from maxmargin.streams.option_errors import (
-    Option,
-    OptionError,
-    OptionWarning,
-    check_na_values,
-    no_column,
-)
 from maxmargin.streams.recipe_plan import HASHED, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.table_readers import FrameReader
@@ -184,7 +177,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         if bad is not None:
             row = int(np.argmax(bad))
             column, trouble = plan.trouble(rows, row)
-            raise OptionError(f"Row {row}, column {column!r}: ", *trouble, ".")
+            raise ValueError(f"Row {row}, column {column!r}: {trouble}.")
         return plan, parts
 
     def plan_for(self, first: Any, labels: np.ndarray | None) -> Plan:
@@ -197,14 +190,9 @@ class Recipe(TransformerMixin, BaseEstimator):
         for one in columns:
             if one.note == IDENTIFIER and one.name:  # pandas gives an index no name
                 warnings.warn(
-                    OptionWarning(
-                        f"column {one.name!r} is left out: each of the first {first.num_rows:,} "
-                        "rows has its own value. If values repeat, use ",
-                        Option("kinds", {one.name: "hashed"}),
-                        "; if not, ",
-                        Option("drop", [one.name]),
-                        ".",
-                    ),
+                    f"column {one.name!r} is left out: each of the first {first.num_rows:,} rows "
+                    f"has its own value. If values repeat, use kinds={ {one.name: 'hashed'}!r}; "
+                    f"if not, drop={[one.name]}.",
                     stacklevel=2,
                 )
         return plan
@@ -250,9 +238,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         if set(more) <= set(self.na_values):
             return self
         if hasattr(self, "plan_"):
-            raise OptionError(
-                Option("na_values"), " cannot be added to a recipe that has seen rows already."
-            )
+            raise ValueError("na_values= cannot be added to a recipe that has seen rows already.")
         return Recipe(**{**self.get_params(deep=False), "na_values": [*self.na_values, *more]})
 
     # ------------------------------------------------------------------------- fitted attributes

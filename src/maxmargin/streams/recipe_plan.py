@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from maxmargin.streams.arrow import no_column
 from maxmargin.streams.column_kinds import (
     LARGEST_NUMBER,
     Category,
@@ -35,7 +36,6 @@ from maxmargin.streams.feature_rows import (
     standardise,
 )
 from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found, RecipeOptions
-from maxmargin.streams.option_errors import Message, no_column
 from maxmargin.streams.source import StreamError
 
 # The fixed features of a category: missing values, and those without a column.
@@ -321,7 +321,7 @@ class Plan:
         found = [words for each in self.columns if (words := read[each.name].words) is not None]
         return sum(found[1:], found[0]) if found else None
 
-    def trouble(self, table: Any, row: int) -> tuple[str, Message]:
+    def trouble(self, table: Any, row: int) -> tuple[str, str]:
         """The first column whose value in ``row`` is invalid, and why."""
         return trouble(self.columns, table, row, self._na, self.missing == "mean")
 

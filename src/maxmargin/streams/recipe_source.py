@@ -98,7 +98,7 @@ class PreparedSource(DelegatingSource):
             row = int(np.argmax(bad))
             column, trouble = self._plan.trouble(table, row)
             where = f"{self.name}, row {block.end - len(bad) + row + 1}, column {column!r}"
-            raise StreamError(f"{where}: ", *trouble, ".")
+            raise StreamError(f"{where}: {trouble}.")
         return rows
 
     def begin(self) -> None:

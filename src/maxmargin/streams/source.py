@@ -10,8 +10,6 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.option_errors import OptionError
-
 # In bytes of text or arrays: a few blocks stay in the cache, and overhead per block is negligible.
 BLOCK_SIZE = 2**22
 # Positions in a block are 32-bit integers.
@@ -23,7 +21,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-50, 1e50
 OTHERWISE = "{name}: columns or labels were read differently before, with other options."
 
 
-class StreamError(OptionError):
+class StreamError(ValueError):
     """Input that cannot be read; the message names file, line and column."""
 
 

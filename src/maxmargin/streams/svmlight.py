@@ -14,7 +14,6 @@ from scipy import sparse
 
 from maxmargin.streams.background import ahead, map_ahead
 from maxmargin.streams.files import Files, as_damage, text_of
-from maxmargin.streams.option_errors import Option
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     OTHERWISE,
@@ -180,8 +179,8 @@ class SvmlightSource(Source):
         return Block(X, lines.labels, end, lines.chunk.done, lines.weights)
 
     def _too_wide(self, where: str, column: int) -> StreamError:
-        given = Option("n_features", self._given_width)
-        return StreamError(f"{where}: there is a column {column}, more than ", given, ".")
+        given = f"n_features={self._given_width}"
+        return StreamError(f"{where}: there is a column {column}, more than {given}.")
 
     def _chunks(self) -> Generator[Chunk, None, None]:
         if self._begun is not None:
@@ -266,9 +265,8 @@ class SvmlightSource(Source):
         is_zero = counts.trouble == COLUMN_ZERO
         line = lines.chunk.before + int(counts.trouble_line) + 1
         raise (Surprise if self._guessed and is_zero else StreamError)(
-            f"{self.name}, line {line}, column {at - begin + 1}: {TROUBLES[counts.trouble]}",
-            *((" (use ", Option("zero_based", True), ")") if is_zero else ()),
-            f"; found {found}.",
+            f"{self.name}, line {line}, column {at - begin + 1}: {TROUBLES[counts.trouble]}"
+            f"{' (use zero_based=True)' if is_zero else ''}; found {found}."
         )
 
     def identity(self) -> str:

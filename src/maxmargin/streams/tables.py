@@ -17,8 +17,11 @@ from maxmargin.streams.arrow import (
     TableReader,
     arrow,
     as_stream_errors,
+    check_na_values,
     label_trouble,
     labels_of,
+    listed,
+    no_column,
     numbers_of,
 )
 from maxmargin.streams.background import ahead
@@ -36,7 +39,6 @@ from maxmargin.streams.csv_tables import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
 from maxmargin.streams.feature_rows import are_moderate
 from maxmargin.streams.infer_columns import GLANCE
-from maxmargin.streams.option_errors import Message, Option, check_na_values, listed, no_column
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     Block,
@@ -60,7 +62,7 @@ class Trouble(NamedTuple):
 
     row: int
     column: str
-    why: Message
+    why: str
 
 
 class TableSource(Source):
@@ -189,8 +191,10 @@ class TableSource(Source):
             return candidates[0]
         if not needed:
             return None
-        what = f"{self.name}: the label column is unknown: name it with "
-        raise StreamError(what, Option("label", ""), f"; there are {listed(names)}.")
+        raise StreamError(
+            f"{self.name}: the label column is unknown: name it with label=; there are "
+            f"{listed(names)}."
+        )
 
     def _column_at(self, names: list[str], place: str | int, needed: bool) -> str | None:
         """The column of this name or position."""
@@ -220,9 +224,10 @@ class TableSource(Source):
             raise StreamError(f"{self.name}: {no_column(name, list(found))}")
 
     def _not_numeric(self, name: str) -> StreamError:
-        others = Option("columns", "")
-        what = f"{self.name}: column {name!r} has no numbers: prepare the columns with "
-        return StreamError(what, "recipe=Recipe(), or choose others with ", others, ".")
+        return StreamError(
+            f"{self.name}: column {name!r} has no numbers: prepare the columns with "
+            "recipe=Recipe(), or choose others with columns=."
+        )
 
     def _read_for(self, plan: Any) -> None:
         self.plan, are_dicts = plan, self._format == "dicts"
@@ -305,9 +310,8 @@ class TableSource(Source):
         ((name, kind),) = self._label_kinds.items()
         return Trouble(row, name, label_trouble(table[name].slice(row, 1), kind))
 
-    def _error(self, before: int, row: int, column: str, why: Message) -> StreamError:
-        where = f"{self.name}, row {before + row + 1}"
-        return StreamError(f"{where}, column {column!r}: ", *why, ".")
+    def _error(self, before: int, row: int, column: str, why: str) -> StreamError:
+        return StreamError(f"{self.name}, row {before + row + 1}, column {column!r}: {why}.")
 
     def _width(self) -> int:
         return len(self._kinds) if self.plan is None else self.plan.width(self.plan.begin())
@@ -364,7 +368,7 @@ class TableSource(Source):
             if invalid.any():
                 bad = invalid if bad is None else bad | invalid
                 row = int(np.argmax(invalid))
-                why = (f"the weight is {why_invalid(weight[row])}",)
+                why = f"the weight is {why_invalid(weight[row])}"
                 troubles.append(Trouble(row, self._weight, why))
         if troubles and not self._skips:
             raise self._error(before, *min(troubles, key=lambda trouble: trouble.row))
@@ -402,7 +406,7 @@ class TableSource(Source):
         try:
             yield
         except StreamError as error:
-            raise StreamError(f"{self.name}: ", *error.args) from None
+            raise StreamError(f"{self.name}: {error}") from None
 
     def identity(self) -> str:
         return self._reader.identity()

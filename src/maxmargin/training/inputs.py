@@ -20,7 +20,6 @@ from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
 from maxmargin.kernels.cuda import cupy_library
 from maxmargin.models.linear_model import as_rows, read_only
-from maxmargin.streams import Option, OptionError
 from maxmargin.training.protocol import Options
 from maxmargin.training.state import Features, Matrix, State, Targets
 
@@ -359,11 +358,10 @@ def likely_classes(classes: np.ndarray, rows: int | None = None) -> np.ndarray:
     most = max(FEW_CLASSES, (UNCOUNTED_ROWS if rows is None else rows) / 2)
     if classes.size > (FEW_FRACTIONS if is_fraction else most):
         among = "" if rows is None else f" among {rows:,} rows"
-        raise OptionError(
+        raise ValueError(
             f"y has {classes.size:,} different labels{among}, {listed(classes)}: is it a number, "
-            "or the name of a row, rather than a class? Streams take any labels that are named by ",
-            Option("classes", ""),
-            ".",
+            "or the name of a row, rather than a class? Streams take any labels that are named by "
+            "classes=."
         )
     return classes
 

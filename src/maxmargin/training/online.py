@@ -17,7 +17,6 @@ from maxmargin.models.base import Built, Diverged, build
 from maxmargin.models.kernel_model import variance
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import ModelSpec
-from maxmargin.streams import Option, OptionError
 from maxmargin.streams.iterators import entries
 from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels
@@ -287,7 +286,7 @@ class OnlineTrainer:
 
     def check_can_stream(self) -> None:
         if self.options.fit_intercept and self.options.intercept_scaling == "max":
-            raise OptionError(Option("intercept_scaling", "max"), NEEDS_ALL, "pass a number.")
+            raise ValueError(f'intercept_scaling="max"{NEEDS_ALL}pass a number.')
         check_gamma(self.options)
 
 
@@ -449,11 +448,11 @@ def check_gamma(options: Options, X: Matrix = None) -> None:
     """Raise if ``gamma`` depends on all rows; the message suggests a value, from ``X`` if given."""
     if options.kernel not in ("poly", "rbf") or options.gamma != "scale":
         return
-    other, why = Option("gamma", "first"), "which goes by the first row, or pass a number"
+    other = 'gamma="first", which goes by the first row, or pass a number'
     if X is not None:
         gamma = 1.0 / (X.shape[1] * (variance(X) or 1.0 / X.shape[1]))
-        other, why = Option("gamma", float(f"{gamma:.2g}")), "as these rows suggest"
-    raise OptionError(Option("gamma", "scale"), NEEDS_ALL, "try ", other, f", {why}.")
+        other = f"gamma={float(f'{gamma:.2g}')}, as these rows suggest"
+    raise ValueError(f'gamma="scale"{NEEDS_ALL}try {other}.')
 
 
 def check_wider_X(options: Options, X: ArrayLike, features: Features) -> tuple[Matrix, Features]:

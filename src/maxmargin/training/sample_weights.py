@@ -8,7 +8,6 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.streams import Option, OptionError
 from maxmargin.streams.source import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from maxmargin.training.inputs import listed
 from maxmargin.training.protocol import ClassWeight
@@ -81,16 +80,12 @@ def check_products(weights: np.ndarray) -> None:
         )
 
 
-def unused_class_weight(name: str) -> OptionError:
+def unused_class_weight(name: str) -> ValueError:
     """The error for ``class_weight`` if weights do not change what is learned."""
-    return OptionError(
-        Option("class_weight"),
-        f" has no effect on {name} without a soft margin: every row must meet the margin in full, "
-        "whatever its weight. Pass ",
-        Option("soft_margin", 1.0),
-        " or so, or use PassiveAggressive with a C, such as ",
-        Option("C", 0.1),
-        ".",
+    return ValueError(
+        f"class_weight= has no effect on {name} without a soft margin: every row must meet the "
+        "margin in full, whatever its weight. Pass soft_margin=1.0 or so, or use "
+        "PassiveAggressive with a C, such as C=0.1."
     )
 
 

@@ -154,10 +154,8 @@ class RunProgress:
         then, now = self.learner.get_params(deep=False), wanted.get_params(deep=False)
         for name, value in now.items():
             if _comparable(then[name]) != _comparable(value):
-                made = streams.Option(name, then[name])
-                raise streams.OptionError(
-                    "The checkpoint was made with ", made, f", not {value!r}; {instead}"
-                )
+                made = f"{name}={then[name]!r}"
+                raise ValueError(f"The checkpoint was made with {made}, not {value!r}; {instead}")
         if self.source != source.identity():
             raise ValueError(
                 f"The checkpoint is one of another source than {source.name}, or of what it was "
@@ -168,10 +166,9 @@ class RunProgress:
                 f"The checkpoint was made for the classes {listed(self.classes)}; {instead}"
             )
         if (self.passes, self.position) > (passes, 0):
-            raise streams.OptionError(
-                "The checkpoint is farther on than ",
-                streams.Option("passes", passes),
-                f": {self.passes} passes and {self.position:,} rows; {instead}",
+            raise ValueError(
+                f"The checkpoint is farther on than passes={passes}: {self.passes} passes and "
+                f"{self.position:,} rows; {instead}"
             )
 
 
@@ -308,9 +305,7 @@ class Run:
             if state is None or not state.unseen:
                 raise (streams.Surprise if self.guessed else streams.StreamError)(
                     f"{where}: the labels {listed(strange)} are not among the classes "
-                    f"{listed(classes)}; when learning starts, list all classes with ",
-                    streams.Option("classes", ""),
-                    ".",
+                    f"{listed(classes)}; when learning starts, list all classes with classes=."
                 )
             grow, progress.classes = True, np.union1d(classes, strange)
         if state is not None and X.shape[1] > state.features.count:
@@ -419,21 +414,15 @@ def _check_passes(trainer: Trainer, source: streams.Source, passes: int) -> None
             "cannot."
         )
     if rereads and options.soft_margin > 0.0:
-        raise streams.OptionError(
+        raise ValueError(
             "soft_margin > 0 gives each row a coordinate of its own, which would have to be kept "
-            "between passes: use ",
-            streams.Option("passes", 1),
-            " and ",
-            streams.Option("tol", None),
-            ", or fit.",
+            "between passes: use passes=1 and tol=None, or fit."
         )
     if options.tol is None:
         return
     if isinstance(trainer.spec, ExpansionSpec | BudgetSpec):
-        raise streams.OptionError(
-            "tol with a kernel, or on a budget, needs all rows at once: use fit, or ",
-            streams.Option("tol", None),
-            ".",
+        raise ValueError(
+            "tol with a kernel, or on a budget, needs all rows at once: use fit, or tol=None."
         )
 
 
@@ -464,9 +453,6 @@ def _check_classes(classes: np.ndarray, source: streams.Source) -> None:
         only_one = f"{source.name} has only one class, {classes.tolist()}"
         if source.repeatable:
             raise ValueError(f"{only_one}.")
-        option = streams.Option("classes", "")
-        raise streams.OptionError(
-            f"{only_one}, in its first block; list all classes with ", option, "."
-        )
+        raise ValueError(f"{only_one}, in its first block; list all classes with classes=.")
     if classes.dtype.kind == "f" and not np.isfinite(classes).all():
         raise streams.StreamError(f"{source.name}: the labels contain NaN or infinity.")
