@@ -113,7 +113,7 @@ with warnings.catch_warnings(record=True) as given:
     from maxmargin.core import numba_backend
     import maxmargin.core.loop, maxmargin.training.one_row
 print(json.dumps({{
-    "backend": numba_backend.Compiled.__module__.rpartition(".")[2],
+    "backend": "full" if numba_backend.IS_FULL else "documented",
     "cache": "maxmargin.core.numba_backend.cache" in sys.modules,
     "warnings": [[each.category.__name__, str(each.message)] for each in given],
 }}))

@@ -28,11 +28,11 @@ X, y = [[0.0, 1.0], [2.0, 1.0], [3.0, -1.0]], [0, 1, 1]
 clf = maxmargin.Perceptron(max_iter=3, shuffle=False).fit(X, y)
 print(clf.certificate_)
 loops = [loop.learn, row_scans.lowest_outputs, row_scans.first_unusable]
-stats = [one.cached.stats for one in loops]
+stats = [one.dispatcher.stats for one in loops]
 print(json.dumps({
     "package": maxmargin.__file__,
     "coef": clf.coef_.tolist(),
-    "used": [len(one.cached.signatures) for one in loops],
+    "used": [len(one.dispatcher.signatures) for one in loops],
     "hits": [sum(one.cache_hits.values()) for one in stats],
     "misses": [sum(one.cache_misses.values()) for one in stats],
 }))
@@ -47,7 +47,7 @@ from maxmargin.core.rows import DenseRows, Tail
 
 rows = DenseRows(np.array([[3.0, 4.0], [0.0, np.inf]]), Tail(1.0, 0.0))
 found, largest = first_unusable(rows)
-stats = first_unusable.cached.stats
+stats = first_unusable.dispatcher.stats
 print(json.dumps({
     "found": found,
     "largest": largest,

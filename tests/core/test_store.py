@@ -59,7 +59,7 @@ def files(folder):
 
 
 def is_found(loop):
-    stats = loop.cached.stats
+    stats = loop.dispatcher.stats
     hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
     assert hits + misses == 1
     return hits == 1

@@ -52,7 +52,7 @@ def warmup(
     with one_line_errors():
         chosen = learner_options.make_all(algorithms or list(learner_options.names()), settings)
         from maxmargin._terminal import bar
-        from maxmargin.core.numba_backend import IS_FULL, cache_folder, cached_files
+        from maxmargin.core.numba_backend import IS_FULL, cache_folder
 
         if not IS_FULL:
             fail(
@@ -67,14 +67,14 @@ def warmup(
         with bar("compiling", len(chosen), "learners") as advance:
             for learner in chosen:
                 advance(0, note=type(learner).__name__)
-                before, began = cached_files(), time.perf_counter()
+                before, began = set(folder.iterdir()), time.perf_counter()
                 for form in forms:
                     use(learner, form, "float32" if float32 else "float64", classes)
                 report["learners"].append(
                     {
                         "algorithm": type(learner).__name__,
                         "rows": [form.value for form in forms],
-                        "compiled": len(cached_files() - before),
+                        "compiled": len(set(folder.iterdir()) - before),
                         "seconds": round(time.perf_counter() - began, 3),
                     }
                 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from maxmargin._interrupts import uninterrupted
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
-from maxmargin.core.numba_backend import Compiled, Loop
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE
@@ -164,7 +164,7 @@ class OneRow:
         self.learn_sparse = None
         return self
 
-    def _entry(self, key: Hashable, function: Loop, *arguments: Any) -> MachineCode:
+    def _entry(self, key: Hashable, function: Compiled, *arguments: Any) -> MachineCode:
         """The machine code of a function for arguments of these types, looked up once."""
         if (code := self.code.get(key)) is None:
             code = self.code[key] = function.entry(*arguments)

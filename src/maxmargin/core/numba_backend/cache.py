@@ -27,6 +27,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -126,8 +127,22 @@ def forget_stale(chosen: Path) -> None:
                 other.rmdir()
 
 
+def is_ours(kind: types.Type) -> bool:
+    """Is code for it made of this package's classes only? Plain tuples are what is in them."""
+    if not isinstance(kind, types.BaseTuple):
+        return True
+    named = isinstance(kind, types.BaseNamedTuple)
+    if named and not kind.instance_class.__module__.startswith("maxmargin."):
+        return False
+    return all(map(is_ours, kind.types))
+
+
 class Store(NullCache):
-    """What Numba asks for a function's code before it compiles, and gives it to afterwards."""
+    """What Numba asks for a function's code before it compiles, and gives it to afterwards.
+
+    A class that is not of this package may change without our noticing, so loops over it are
+    compiled in each process.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -138,7 +153,7 @@ class Store(NullCache):
         Numba would load all that it knows of lowering first, and compile its reference counting:
         machine code that is there already needs neither, and loops count no references.
         """
-        if (place := folder()) is None:
+        if (place := self._folder_for(sig)) is None:
             return None
         key = self._key(sig, target_context.codegen())
         try:
@@ -150,13 +165,16 @@ class Store(NullCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        place = folder()
+        place = self._folder_for(sig)
         if place is None or data.library.has_dynamic_globals:  # addresses in this process
             return
         key = self._key(sig, data.codegen)
         content = zlib.compress(dumps((key, data._reduce())), level=1)
         with contextlib.suppress(OSError):  # the disk is full, or can only be read
             write_at_once(place / self._file_name(key), content)
+
+    def _folder_for(self, sig: Any) -> Path | None:
+        return folder() if all(map(is_ours, sig)) else None
 
     def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (self._identity, sig, codegen.magic_tuple())

@@ -30,26 +30,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type)
 
 
-class Loop(Protocol):
-    """A function that is compiled on first use for each combination of types of its arguments.
-
-    Attributes
-    ----------
-    plain : callable
-        The same function, uncompiled, with the same results to the bit.
-    """
-
-    plain: Callable[..., Any]
-
-    def __call__(self, *args: Any) -> Any: ...
-
-    def entry(self, *args: Any) -> Callable[..., Any]:
-        """What is called with arguments of the same types as these, and with no others.
-
-        For calls so short that finding the machine code each time would take longer.
-        """
-
-
 class Backend(Protocol):
     """How functions are compiled.
 
@@ -57,8 +37,11 @@ class Backend(Protocol):
     come in as arguments and outlive the call: compiled code allocates none.
     """
 
-    def Compiled(self, function: Callable[..., Any], nogil: bool = True) -> Loop:
-        """Decorator: a function that Python calls. ``nogil`` lets other threads run meanwhile."""
+    def dispatcher(self, function: Callable[..., Any], nogil: bool) -> Callable[..., Any]:
+        """What compiles a function when it is called."""
+
+    def entry(self, dispatcher: Any, *args: Any) -> Callable[..., Any]:
+        """What can be called in its place with arguments of these types."""
 
     def helper(self, function: Function) -> Function:
         """Decorator: a function that compiled code calls, and Python too."""
@@ -69,30 +52,16 @@ class Backend(Protocol):
         They are found by the name of the function, and give the same result to the bit.
         """
 
-    def bridge(self, *names: str, inline: bool = True) -> None:
-        """Make the methods called ``names`` of every NamedTuple callable from compiled code.
-
-        ``inline`` asks for copies of the method in its callers; rarely called methods compile
-        faster without.
-        """
+    def bridge_method(self, name: str) -> None:
+        """Make the methods of this name in `BRIDGED` callable from compiled code."""
 
     def cache_folder(self) -> Path | None:
         """Where machine code is kept for later processes; ``None`` if it is not kept."""
-
-    def cached_files(self) -> set[Path]:
-        """The files of machine code that are kept."""
 
 
 # The names of methods that compiled code may call, and whether they are copied into their callers:
 # no NamedTuple that compiled code sees may have a field of such a name.
 BRIDGED: dict[str, bool] = {}
-
-
-def reserve(names: tuple[str, ...], inline: bool) -> None:
-    """Enter names of methods into `BRIDGED`."""
-    if twice := BRIDGED.keys() & set(names):
-        raise ValueError(f"bridged before: {sorted(twice)}")
-    BRIDGED.update(dict.fromkeys(names, inline))
 
 
 def with_methods_of(other: type) -> Callable[[Kind], Kind]:

@@ -15,25 +15,17 @@ from typing import Any
 import numba
 from numba import extending, types
 
-from maxmargin.core.numba_backend.contract import Function, reserve
+from maxmargin.core.numba_backend.contract import Function
 
 OPTIONS = {"error_model": "numpy"}
 
 
-class Compiled:
-    """A loop; see `contract.Loop`."""
+def dispatcher(function: Callable[..., Any], nogil: bool) -> Any:
+    return numba.njit(nogil=nogil, **OPTIONS)(function)
 
-    def __init__(self, function: Callable[..., Any], nogil: bool = True) -> None:
-        self.plain = function
-        self.__doc__ = function.__doc__
-        self.__name__ = function.__name__
-        self._compiled = numba.njit(nogil=nogil, **OPTIONS)(function)
 
-    def __call__(self, *args: Any) -> Any:
-        return self._compiled(*args)
-
-    def entry(self, *args: Any) -> Callable[..., Any]:
-        return self._compiled
+def entry(dispatcher: Any, *args: Any) -> Callable[..., Any]:
+    return dispatcher
 
 
 def helper(function: Function) -> Function:
@@ -44,14 +36,9 @@ def helper(function: Function) -> Function:
 primitive = helper
 
 
-def bridge(*names: str, inline: bool = True) -> None:
-    """LLVM decides what is copied, whatever ``inline`` says."""
-    reserve(names, inline)
-    for name in names:
-        _bridge(name)
+def bridge_method(name: str) -> None:
+    """LLVM decides what is copied into callers."""
 
-
-def _bridge(name: str) -> None:
     # Classes may call the arguments of a method differently, so Numba must not compare their names.
     @extending.overload_method(types.BaseNamedTuple, name, jit_options=OPTIONS, strict=False)
     def method_of(self: Any, *args: Any) -> Callable[..., Any] | None:
@@ -65,7 +52,3 @@ def _bridge(name: str) -> None:
 
 def cache_folder() -> Path | None:
     return None
-
-
-def cached_files() -> set[Path]:
-    return set()

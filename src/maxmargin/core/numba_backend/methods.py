@@ -1,9 +1,9 @@
 """Make methods of ``typing.NamedTuple`` classes callable from compiled code.
 
 Rules, spaces and rows are NamedTuples with ordinary methods: plain Python runs them as they are,
-and `bridge` tells Numba to compile ``self.method(...)`` by looking the method up on the tuple's
-class. Unlike functions passed as arguments, closures or jitclasses, a loop over such tuples is
-found again in the cache by the next process.
+and `bridge_method` tells Numba to compile ``self.method(...)`` by looking the method up on the
+tuple's class. Unlike functions passed as arguments, closures or jitclasses, a loop over such tuples
+is found again in the cache by the next process.
 """
 
 from __future__ import annotations
@@ -19,14 +19,7 @@ from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, inf
 from numba.extending import lower_builtin
 
 from maxmargin.core.numba_backend.compiler import METHODS
-from maxmargin.core.numba_backend.contract import BRIDGED, reserve
-
-
-def bridge(*names: str, inline: bool = True) -> None:
-    """See `contract.Backend`."""
-    reserve(names, inline)
-    for name in names:
-        _lower_calls(name)
+from maxmargin.core.numba_backend.contract import BRIDGED
 
 
 @cache
@@ -65,7 +58,7 @@ class Methods(AttributeTemplate):  # type: ignore[misc]
         return types.BoundFunction(MethodCall, kind)
 
 
-def _lower_calls(name: str) -> None:
+def bridge_method(name: str) -> None:
     @lower_builtin((types.BaseNamedTuple, name), types.BaseNamedTuple, types.VarArg(types.Any))
     def call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         function = context.get_function(_method_of(signature.args[0], name), signature)
