@@ -10,6 +10,7 @@ from maxmargin.evaluate.displays import (
 )
 from maxmargin.evaluate.drift import Drift
 from maxmargin.evaluate.drift_alarm import DriftAlarm
+from maxmargin.evaluate.explanation import Explanation, explain
 from maxmargin.evaluate.progressive_run import STEP, Progress, progressive
 from maxmargin.solvers.regularization_path import RegularizationPath
 
@@ -18,6 +19,7 @@ __all__ = [
     "AbstentionDisplay",
     "Drift",
     "DriftAlarm",
+    "Explanation",
     "MarginDisplay",
     "PathDisplay",
     "Progress",
@@ -25,5 +27,6 @@ __all__ = [
     "RegularizationPath",
     "WeightsDisplay",
     "certify",
+    "explain",
     "progressive",
 ]
