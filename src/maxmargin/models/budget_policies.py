@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -26,6 +26,7 @@ from maxmargin.core.array_fields import (
     per_problem,
     resized,
 )
+from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.spec import BudgetSpec
 from maxmargin.spaces.budget_space import Slots, SlotSpace
 from maxmargin.spaces.projection import Project
@@ -83,8 +84,10 @@ class Replacing:
 
     def copy(self) -> Replacing:
         """A copy to learn with, which changes nothing of this one before `renew`."""
-        random = self.random if self.oldest else copy_of(self.random)
-        return replace(self, random=random, **copies_per_problem(self))
+        other = with_own_scalars(self)
+        if not self.oldest:
+            other.random = copy_of(self.random)
+        return other
 
     def copy_products(self) -> None:
         """Copy the kernel values, which may be shared."""
@@ -146,7 +149,7 @@ class Projecting:
 
     def copy(self) -> Projecting:
         """A copy to learn with; the shared factor only gains lines behind its own ones."""
-        return replace(self, **copies_per_problem(self))
+        return with_own_scalars(self)
 
     def copy_products(self) -> None:
         """Copy the factor, which may be shared."""
@@ -169,9 +172,15 @@ class Projecting:
 Eviction = Replacing | Projecting
 
 
-def copies_per_problem(eviction: Eviction) -> dict[str, Any]:
-    """Copies of the arrays with one entry for each problem, by name."""
-    return {name: getattr(eviction, name).copy() for name in per_problem(type(eviction))}
+Kind = TypeVar("Kind", Replacing, Projecting)
+
+
+def with_own_scalars(eviction: Kind) -> Kind:
+    """A copy with its own arrays of one entry for each problem; others are shared."""
+    other: Kind = shallow_copy(eviction)
+    for name in per_problem(type(eviction)):
+        setattr(other, name, getattr(eviction, name).copy())
+    return other
 
 
 def copy_of(random: np.random.Generator) -> np.random.Generator:
