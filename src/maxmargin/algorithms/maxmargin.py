@@ -18,7 +18,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.estimator.learner import Predicting
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels
 from maxmargin.kernels.functions import KERNELS, finite_diagonal
-from maxmargin.models.kernel_model import check_device, kernel_for, products_on
+from maxmargin.models.kernel_model import kernel_for, products_on
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree
@@ -305,7 +305,7 @@ class MaxMargin(Kernels, Predicting):
             self._check_can_leave_out(
                 "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
             )
-        check_device(self._new_trainer().spec.kernel)
+        self._new_trainer().spec.kernel.check_device()
 
     def _check_can_leave_out(self, what: str, otherwise: str) -> None:
         """Raise unless leave-one-out outputs are known."""

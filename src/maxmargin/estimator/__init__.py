@@ -18,7 +18,7 @@ from maxmargin.estimator import serialization
 from maxmargin.estimator.learner import Predicting, Streamable, as_scores, if_calibrated
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels, ParameterGroup
 from maxmargin.models.base import OnlineModel
-from maxmargin.models.kernel_model import check_device, on_device
+from maxmargin.models.kernel_model import on_device
 from maxmargin.models.spec import (
     BudgetSpec,
     ExpansionSpec,
@@ -513,7 +513,7 @@ class KernelClassifier(Kernels, RuleClassifier):
             return filled(BudgetSpec, given | {"kernel": kernel})
         if self.kernel != "linear":
             return filled(ExpansionSpec, given | {"kernel": kernel})
-        check_device(kernel)
+        kernel.check_device()
         return filled(LinearSpec, given)
 
     def _uses_weights(self) -> bool:

@@ -32,7 +32,7 @@ from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import Beginning, Built, Diverged, build_for
 from maxmargin.models.budget_policies import BLOCK, Eviction, eviction_for
-from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel, arguments_for, check_device
+from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel, arguments_for
 from maxmargin.models.spec import BudgetSpec
 from maxmargin.spaces.budget_space import (
     FROM_BEFORE,
@@ -466,7 +466,7 @@ def _writable(values: np.ndarray) -> np.ndarray:
 def _budget(spec: BudgetSpec, given: Beginning) -> Built:
     eviction = eviction_for(spec, given.problems, given.random_state)
     spec.check(given.problems, given.unseen)
-    check_device(spec.kernel, on_budget=True)
+    spec.kernel.check_device(on_budget=True)
     parts, rows, radius = arguments_for(spec, given, exact=eviction.exact)
     model = BudgetModel(*parts, eviction)
     return Built(model, model.weighted(rows, given.sample_weight), radius)

@@ -705,7 +705,7 @@ class JointKernelModel(KernelModel):
 @build_for.register
 def _expansion(spec: ExpansionSpec, given: Beginning) -> Built:
     spec.check(given.problems, given.unseen)
-    check_device(spec.kernel)
+    spec.kernel.check_device()
     parts, rows, radius = arguments_for(spec, given, exact=False)
     if spec.is_joint(given.problems):
         model: KernelModel = JointKernelModel(*parts)
@@ -735,23 +735,13 @@ def products_on(device: str) -> Products:
 def on_device(model: Any, device: str) -> Any:
     """The model with kernel values computed on another device."""
     if not isinstance(model, SupportModel):
-        check_device(KernelSpec(device=device))
+        KernelSpec(device=device).check_device()
         return model
     kernel = model.spec.kernel
     if kernel.device == device:
         return model
     moved = replace(kernel, device=device)
-    check_device(moved, on_budget=isinstance(model.spec, BudgetSpec))
+    moved.check_device(on_budget=isinstance(model.spec, BudgetSpec))
     other = copy.copy(model)
     other.spec, other.products = replace(model.spec, kernel=moved), products_on(device)
     return other
-
-
-def check_device(spec: KernelSpec, on_budget: bool = False) -> None:
-    """Raise if the device cannot be used."""
-    if spec.device == "cpu":
-        return
-    if spec.kernel == "linear" and not on_budget:
-        raise ValueError("device='cuda' is for kernels: kernel='linear' learns on the host.")
-    if not (isinstance(spec.kernel, str) and KERNELS[spec.kernel].formula):
-        raise ValueError("device='cuda' computes the kernels 'linear', 'poly' and 'rbf' only.")

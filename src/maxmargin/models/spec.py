@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from maxmargin.core.rows import Tail
+from maxmargin.kernels.functions import KERNELS
 from maxmargin.spaces.power import QUARTER
 
 
@@ -73,6 +74,15 @@ class KernelSpec:
     kernel_dtype: str = "auto"
     device: str = field(default="cpu", compare=False)
     cache_size: float = field(default=200.0, compare=False)
+
+    def check_device(self, on_budget: bool = False) -> None:
+        """Raise if the device cannot be used."""
+        if self.device == "cpu":
+            return
+        if self.kernel == "linear" and not on_budget:
+            raise ValueError("device='cuda' is for kernels: kernel='linear' learns on the host.")
+        if not (isinstance(self.kernel, str) and KERNELS[self.kernel].formula):
+            raise ValueError("device='cuda' computes the kernels 'linear', 'poly' and 'rbf' only.")
 
 
 @dataclass(frozen=True)
