@@ -257,11 +257,11 @@ def test_classes_that_shrink_together():
 def test_copies_learn_by_themselves(kernel):
     X, y = signed(120, 0.3)
     clf = streamed(NORMA(rate=0.5, decay=0.5, average=True), X, y, kernel=kernel, gamma=0.3)
-    before, twin = clf.decision_function(X), copy.deepcopy(clf)
-    twin.partial_fit(X, y)
+    before, other = clf.decision_function(X), copy.deepcopy(clf)
+    other.partial_fit(X, y)
     np.testing.assert_array_equal(clf.decision_function(X), before)
     np.testing.assert_array_equal(
-        clf.partial_fit(X, y).decision_function(X), twin.decision_function(X)
+        clf.partial_fit(X, y).decision_function(X), other.decision_function(X)
     )
 
 

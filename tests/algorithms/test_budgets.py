@@ -739,7 +739,7 @@ def memory(clf):
 def test_a_kernel_that_fails_in_the_midst_of_a_stream(monkeypatch, learner, calls):
     cut_into(monkeypatch, block=8)
     plain = clone(learner).set_params(kernel=FaultyKernel(square_and_product), soft_margin=RIDGE)
-    clf, twin = (clone(plain).partial_fit(X[:20], y[:20], classes=[-1, 1]) for _ in range(2))
+    clf, other = (clone(plain).partial_fit(X[:20], y[:20], classes=[-1, 1]) for _ in range(2))
     before = memory(clf)
     for rows in (X[20:28], X[20:]):  # one block, and several
         clf.kernel.calls = calls
@@ -750,7 +750,7 @@ def test_a_kernel_that_fails_in_the_midst_of_a_stream(monkeypatch, learner, call
             clf.partial_fit(rows, labels)
         clf.kernel.calls = -1
         assert memory(clf) == before
-    assert memory(clf.partial_fit(X[20:], y[20:])) == memory(twin.partial_fit(X[20:], y[20:]))
+    assert memory(clf.partial_fit(X[20:], y[20:])) == memory(other.partial_fit(X[20:], y[20:]))
 
 
 FIXED_PARAMETERS = [

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import AMIRA, PUMMA, ROMMA, BisectionPerceptron, Perceptron
 
 
-def twins(margin, count=30, seed=0):
+def close_pairs(margin, count=30, seed=0):
     """Pairs of rows on either side of a plane, at that distance."""
     base = np.random.default_rng(seed).normal(size=(count, 4))
     base[:, 0] = 0.0
@@ -26,7 +26,7 @@ def twins(margin, count=30, seed=0):
 @pytest.mark.parametrize("margin", [8e-6, 1e-6, 1e-8, 1e-10])
 @pytest.mark.parametrize("p", [2.0, 3.0])
 def test_pumma_reaches_tiny_margins(margin, p):
-    X, y = twins(margin)
+    X, y = close_pairs(margin)
     clf = PUMMA(p=p, delta=0.1, random_state=0).fit(X, y)
     assert clf.converged_
     assert clf.certificate_.margin >= 0.9 * margin
@@ -36,7 +36,7 @@ def test_pumma_reaches_tiny_margins(margin, p):
 
 @pytest.mark.parametrize("margin", [8e-6, 1e-8, 1e-10])
 def test_romma_reaches_tiny_margins(margin):
-    X, y = twins(margin)
+    X, y = close_pairs(margin)
     clf = ROMMA(delta=0.1, fit_intercept=False, random_state=0).fit(X, y)
     assert clf.converged_
     assert clf.certificate_.margin >= 0.9 * margin
@@ -135,7 +135,7 @@ def test_the_printed_theorem_of_amira_fails_where_ours_holds():
 @pytest.mark.parametrize("two_stage", [False, True])
 @pytest.mark.parametrize("margin", [1e-2, 1e-3, 1e-4])
 def test_bisection_separates_what_can_be_separated(margin, two_stage):
-    X, y = twins(margin)
+    X, y = close_pairs(margin)
     clf = BisectionPerceptron(
         two_stage=two_stage, fit_intercept=False, random_state=0, max_checks=60 * 100
     )

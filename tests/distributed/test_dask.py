@@ -160,10 +160,10 @@ def test_what_is_refused_is_said_at_once(client, data):
 def test_copies_leave_the_client_where_it_is(client, data):
     rows, labels = arrays(*data, 4)
     far = DaskClassifier(MaxMargin(soft_margin=0.5), client, rounds=9)
-    twin = clone(far)
-    assert twin.client is client
-    assert (twin.rounds, twin.estimator.soft_margin) == (9, 0.5)
-    assert twin.estimator is not far.estimator
+    copy = clone(far)
+    assert copy.client is client
+    assert (copy.rounds, copy.estimator.soft_margin) == (9, 0.5)
+    assert copy.estimator is not far.estimator
     far.fit(rows, labels)
     assert not hasattr(clone(far), "estimator_")
     back = pickle.loads(pickle.dumps(far))

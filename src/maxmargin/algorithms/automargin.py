@@ -77,11 +77,11 @@ class AutoMargin(OnlineClassifier):
         they have already learned, which makes probabilities overconfident: for data in memory use
         `MaxMargin` instead.
     shuffle : bool, default=True
-        Present the rows in a new random order in each pass of `fit`.
+        Learn from the rows in a new random order in each pass of `fit`.
     random_state : int, RandomState instance or None, default=None
         Determines the orders, and the random features.
     warm_start : bool, default=False
-        Let `fit` continue from the present model.
+        Let `fit` continue from the current model.
     class_weight : dict or "balanced", default=None
         Weights of classes, by label, which multiply sample weights. "balanced" gives all classes
         the same total weight, on a stream by the rows so far. Experts learn from a row of weight s

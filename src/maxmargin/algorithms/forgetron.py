@@ -38,7 +38,7 @@ class Forgetron(ScaledIntercept, Patience, KernelClassifier):
     `max_mistakes`, compared with any function that is no longer than `max_norm`.
 
     The last hypothesis depends on the last examples; see `docs/budgets.md`. Each update costs
-    ``budget`` operations beside the kernel values of the example; memory is that of the examples
+    ``budget`` operations besides the kernel values of the example; memory is that of the examples
     and of ``budget**2`` kernel values, for each problem.
 
     References

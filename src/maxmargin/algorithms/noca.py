@@ -75,7 +75,7 @@ class MixtureModel:
         advance: Any,
         logs: np.ndarray = NO_LOGS,
     ) -> None:
-        """Present the rows ``order``; `logs` as in `learn_mixture`."""
+        """Learn from the rows ``order``; `logs` as in `learn_mixture`."""
         rows, mixture = as_rows(X, NO_TAIL), self.mixture
         step = max(1, VALUES_PER_CALL // (X.shape[1] * mixture.owners.size))
         for start in range(0, order.size, step):
@@ -163,7 +163,7 @@ class NOCA(Streamable):
     max_iter : int, default=1
         Passes over the data that `fit` makes.
     shuffle : bool, default=True
-        Present the rows in a new random order in each pass of `fit`.
+        Learn from the rows in a new random order in each pass of `fit`.
     random_state : int, RandomState instance or None, default=None
         Determines the orders.
     verbose : int, default=0
@@ -260,7 +260,7 @@ class NOCA(Streamable):
         X : array or CSR matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), default=None
-            How often each row is presented in a pass; whole numbers.
+            How often each row is learned in a pass; whole numbers.
 
         Returns
         -------
@@ -288,7 +288,7 @@ class NOCA(Streamable):
         classes : array of shape (n_classes,), default=None
             All labels that can occur; needed in the first call.
         sample_weight : array of shape (n_samples,), default=None
-            How often each row is presented, one time after another; whole numbers.
+            How often each row is learned, one time after another; whole numbers.
 
         Returns
         -------
@@ -460,7 +460,7 @@ class MixtureTrainer:
     ) -> Fitted:
         options = self.options
         rows, labels, features, _ = inputs.check_fit(options, X, y)
-        order = presented(sample_weight, labels.size)
+        order = row_numbers(sample_weight, labels.size)
         check_any(order.size)
         classes = inputs.classes_of(labels[np.unique(order)])
         state = self._begun(classes, features)
@@ -488,7 +488,7 @@ class MixtureTrainer:
         y = inputs.check_y(batch.y, X.shape[0])
         before = None if state is None else state.classes
         known = known_classes(batch.classes, before, can_grow=False)
-        codes, order = inputs.class_codes(y, known), presented(batch.weight, y.size)
+        codes, order = inputs.class_codes(y, known), row_numbers(batch.weight, y.size)
         inputs.check_values(X, features)
         if state is None:
             state = self._begun(known, features)
@@ -536,7 +536,7 @@ def mixture_of(state: State) -> MixtureModel:
     return state.model
 
 
-def presented(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:
+def row_numbers(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:
     """The numbers of the rows, each as often as its weight says."""
     times = check_weights(sample_weight, rows)
     if (odd := np.flatnonzero(times != np.floor(times))).size:

@@ -75,7 +75,7 @@ class PassiveAggressive(
         How C limits the step: PA-I or PA-II.
     scaling : {"columns"} or None, default=None
         With "columns", each column is divided by its largest absolute value so far, including the
-        present row: the units of a column do not change predictions, up to rounding. With None,
+        current row: the units of a column do not change predictions, up to rounding. With None,
         columns are used as they are.
         It needs the linear kernel, and learns several classes one-vs-rest, without a budget and
         without a soft margin. Steps then go along ``x_j / s_j**2``, for the largest absolute value

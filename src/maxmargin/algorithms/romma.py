@@ -47,10 +47,10 @@ class ROMMARule(NamedTuple):
         # The shortest w' with y w'.x >= 1 alone also satisfies w'.w >= w.w (always so at w = 0).
         if xx_ww <= trial.margin or (xx_ww > LARGEST_RATIO2 and self.anew):
             return 0.0, 1.0 / trial.xx
-        apart = xx_ww - trial.margin * trial.margin
-        if apart <= PARALLEL * xx_ww:
+        difference = xx_ww - trial.margin * trial.margin
+        if difference <= PARALLEL * xx_ww:
             return 1.0, 0.0  # x is opposite to w: the two demands contradict each other
-        return (xx_ww - trial.margin) / apart, trial.ww * (1.0 - trial.margin) / apart
+        return (xx_ww - trial.margin) / difference, trial.ww * (1.0 - trial.margin) / difference
 
     def uses_weight(self):
         return False

@@ -15,7 +15,7 @@ import typer
 
 MOST_CLASSES = 10  # in a line
 MOST_LINES = 10  # classes with a line of their own
-MOST_COLUMNS = 60  # with a line of their own, beside those with notes
+MOST_COLUMNS = 60  # with a line of their own, besides those with notes
 # What a terminal obeys instead of showing it, and what ends a line: C0 and C1 controls, separators,
 # marks that turn the direction of writing, and halves of characters.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

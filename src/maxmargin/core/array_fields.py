@@ -1,4 +1,4 @@
-"""Arrays declared once, beside their fields.
+"""Arrays declared once, with their fields.
 
 A NamedTuple or a class says of each array what its axes are, and all else follows from that::
 

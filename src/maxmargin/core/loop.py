@@ -43,7 +43,7 @@ bridge("take_in", "length2", "fill_outputs")
 
 @Compiled
 def learn(rows, targets, order, start, rule, space, tally, trace):  # type: ignore[no-untyped-def]
-    """Present the rows ``order[start:]``, in that order, until the space needs maintenance.
+    """Learn from the rows ``order[start:]``, in that order, until the space needs maintenance.
 
     An entry ``-1 - i`` only computes outputs for row i. Returns the number of entries that are
     done, and whether `maintain` must be called. A zero row always has margin 0: it is a trial,
@@ -126,7 +126,7 @@ def run_loop(
     learn: Callable[..., tuple[int, bool]] = learn,
     maintain: Callable[[Any], None] = maintain,
 ) -> None:
-    """Present the rows ``order``, once each and in that order, to the rule."""
+    """Let the rule learn from the rows ``order``, once each and in that order."""
     done = 0
     while done < order.size:
         done, must_maintain = learn(rows, targets, order, done, rule, space, tally, trace)

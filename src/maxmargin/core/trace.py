@@ -1,4 +1,4 @@
-"""The records of a loop about the rows that it presents."""
+"""The records of a loop about the rows that it learns."""
 
 from __future__ import annotations
 

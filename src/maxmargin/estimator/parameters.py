@@ -303,7 +303,7 @@ class ColumnScaling(ParameterGroup):
     ----------
     scaling : {"columns"} or None, default="columns"
         With "columns", each column is divided by its largest absolute value so far, including the
-        present row: the units of a column do not change predictions, up to rounding. With None,
+        current row: the units of a column do not change predictions, up to rounding. With None,
         columns are used as they are.
     """
 

@@ -201,7 +201,7 @@ class MarginDisplay(Display):
     ) -> MarginDisplay:
         """Fit a copy of the learner twice, the second time in slow motion, and draw that.
 
-        Rows are presented in the order given, pass after pass, with ``shuffle=False``: only such a
+        Rows are learned in the order given, pass after pass, with ``shuffle=False``: only such a
         fit can be followed from outside. It ends as any fit of the learner ends, by ``max_iter``,
         ``tol``, or when nothing is left to learn.
 

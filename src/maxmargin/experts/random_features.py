@@ -33,7 +33,7 @@ FIRST_ROWS = 32
 # their ranges, and by joined ranges. Chosen on segments, phishing, bananas, USPS and electricity.
 BY_RANGES, BY_JOINED_RANGES = (1.0, 0.5, 0.25, 0.125), (0.5, 0.25)
 WIDTHS = BY_RANGES + BY_JOINED_RANGES
-# The kind of an expert on features, beside those of linear ones.
+# The kind of an expert on features, besides those of linear ones.
 ON_FEATURES = "on features"
 LINES = f"problems * {len(WIDTHS)}"
 
@@ -275,8 +275,8 @@ def median_distance(rows: np.ndarray) -> float:
     squares = np.zeros((rows.shape[0], rows.shape[0]))
     for column in rows.T:  # in an order that does not depend on the machine
         squares += np.square(column[:, None] - column)
-    apart = squares[squares > 0.0]
-    return float(np.median(np.sqrt(apart))) if apart.size else 1.0
+    distinct = squares[squares > 0.0]
+    return float(np.median(np.sqrt(distinct))) if distinct.size else 1.0
 
 
 def directions_for(rows: np.ndarray, seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 The weights of all experts for one column are adjacent, so that a value of a row is read once for
 all of them. An expert's weights move along ``Sigma x`` for a diagonal matrix Sigma of its own, one
 of four kinds, in terms of the peak ``s_j`` of the column (its largest absolute value in the rows
-learned from, the present one included) or of the peak s of all columns:
+learned from, the current one included) or of the peak s of all columns:
 
     BY_COLUMN   1 / (s_j**2 + G_j)
     BY_ALL      1 / (s**2 + G_j)

@@ -14,7 +14,7 @@ both include x_j itself, and at most sqrt(n), however far away a row is from tho
 Only columns that are not 0 in most rows are centered, which leaves sparse rows sparse: the rows
 have at least a quarter as many values, on average, as there are centered columns. All others are in
 units of the root mean square of their values, that is of the k values other than 0 so far and the
-present one, with the sum of the squares of those before in place of the spread::
+current one, with the sum of the squares of those before in place of the spread::
 
     z_j = x_j sqrt((k + 1) / (spread_j + x_j**2))
 

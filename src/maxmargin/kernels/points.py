@@ -155,9 +155,9 @@ class Points:
 
     def grown_by(self, others: Points) -> Points:
         """`followed_by`, again and again: what is there is not copied each time."""
-        apart = any(sparse.issparse(each.X) for each in (self, others)) or self.X.ndim != 2
+        is_copied = any(sparse.issparse(each.X) for each in (self, others)) or self.X.ndim != 2
         if (
-            apart
+            is_copied
             or self.size() == 0
             or self.sample_weight is not None
             or others.sample_weight is not None

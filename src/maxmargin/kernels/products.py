@@ -99,7 +99,7 @@ class Products:
     ) -> Iterator[tuple[Any, Any]]:
         """`solved` for systems of these sizes; devices solve several at a time.
 
-        ``make(n)`` gives what is to be returned beside the solution, and what `solved` takes.
+        ``make(n)`` gives what is to be returned with the solution, and what `solved` takes.
         """
         for n in range(len(sizes)):
             name, system, sides = make(n)

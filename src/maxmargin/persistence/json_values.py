@@ -1,4 +1,4 @@
-"""Values as JSON, and named arrays beside it; see ``docs/files.md``.
+"""Values as JSON, and named arrays that go with it; see ``docs/files.md``.
 
 A learner is stored as its parameters and the dictionary of ``__learned__``, which ``__relearn__``
 checks.

@@ -35,7 +35,7 @@ ERRORS = {
     409: "The prediction has another label already.",
     **LEARN_ERRORS,
 }
-# Summary, body, answer, and errors beside those of all routes that need a token.
+# Summary, body, answer, and errors besides those of all routes that need a token.
 OPERATIONS: dict[str, tuple[str, Any, Any, tuple[int, ...]]] = {
     "post /learn": ("Learn", bodies.LearnBody, bodies.LearnedAnswer, tuple(LEARN_ERRORS)),
     "post /predict": ("Predict", bodies.PredictBody, bodies.Prediction, tuple(LEARN_ERRORS)),

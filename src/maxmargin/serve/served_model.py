@@ -56,7 +56,7 @@ class Tally(msgspec.Struct):
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """What is counted beside the learner; snapshots hold it as JSON.
+    """What is counted for the learner; snapshots hold it as JSON.
 
     ``progressive`` counts predictions made just before each row was learned, ``answers`` those that
     callers were given.
@@ -130,7 +130,7 @@ class Lesson:
 
 
 class ServedModel:
-    """A learner, and what is counted beside it.
+    """A learner, and what is counted for it.
 
     `lock` is held while the learner changes; whoever predicts holds it, too.
     """

@@ -46,11 +46,11 @@ WIDEST_MU = 20.0
 SHARED = 0.5
 # Lines are in float32 where nothing closer than that is to be certified, ...
 LEAST_NARROW_TOL = 3e-4
-# ... and lambda is at least that much, beside the largest value.
+# ... and lambda is at least that much, relative to the largest value.
 LEAST_NARROW_PENALTY = 0.01
 # How much rounding to float32 changes a value, relatively; a little more than 2**-24.
 NARROW = 6.0e-8
-# So many arrays of a number for each row and problem exist beside the lines.
+# So many arrays of a number for each row and problem exist besides the lines.
 ARRAYS = 20
 # With so many rows at most one thread multiplies: see `linear_oracle`.
 ONE_THREAD = 4096
@@ -144,7 +144,7 @@ class KernelOracle:
         # Kernel values, and sums of them, are rounded by at most that, relative to the largest.
         rounding = data.kernel.rounding(data.points)
         self.rounding = rounding + ROUNDING * (self.everything.size + 16.0)
-        # Errors of outputs are to be small beside lambda times the coefficients.
+        # Errors of outputs are to be small compared with lambda times the coefficients.
         wide = task.is_hard or task.is_hinge or task.tol < LEAST_NARROW_TOL
         wide = wide or task.penalty < LEAST_NARROW_PENALTY * self.largest or size**2 <= SMALL
         self.is_narrow = not wide and data.kernel.is_nonnegative and self.products.keeps_lines
@@ -169,7 +169,7 @@ class KernelOracle:
 
     def first_penalty(self, task: Task, known: bool) -> float:
         if task.is_hard:
-            # This is small beside the squared distances of rows.
+            # This is small compared with the squared distances of rows.
             return max(0.01 * self.mean_square, 1e-300)
         return task.penalty * ((FIRST_MU if known else WIDEST_MU) if task.is_hinge else 1.0)
 
@@ -334,7 +334,7 @@ class KernelOracle:
         return self.host(self.xp.stack([norms, (sizes * sums).sum(axis=0)]))
 
     def _value(self, stage: Stage, squares: Any, slack: Any, counts: Any) -> Any:
-        """Twice mu times the value of the present objective."""
+        """Twice mu times the value of the current objective."""
         positive = self.xp.maximum(slack, 0.0)
         within = self.xp.minimum(positive, stage.limit)
         losses = (counts * within * (2.0 * positive - within)).sum(axis=0)

@@ -43,7 +43,7 @@ class Slots(NamedTuple):
 class SlotSpace(NamedTuple):
     """Weights of one or more problems, ``w = scale * sum_p coefs_p phi(x_p)``.
 
-    The rows of the block must be presented in their order, each once.
+    The rows of the block must be learned in their order, each once.
 
     Attributes
     ----------

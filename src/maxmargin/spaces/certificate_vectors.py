@@ -1,4 +1,4 @@
-"""Vectors beside the weights, for certificates and averages.
+"""Vectors besides the weights, for certificates and averages.
 
 Learners that never shrink old coefficients keep their first, bad ones forever. The difference of
 ``w`` now and at an earlier time is also a sum of rows, so a snapshot, renewed whenever the number
@@ -43,7 +43,7 @@ class Means:
     past: np.recarray
 
     def past_scales(self, c, scale, trial):
-        """The sum of the scales after each trial before this one, given the present scale."""
+        """The sum of the scales after each trial before this one, given the current scale."""
         return self.past[c].scales + scale * (trial - 1 - self.past[c].trial)
 
     def count_trials(self, c, scale, trial):

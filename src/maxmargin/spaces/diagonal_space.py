@@ -3,7 +3,7 @@
 Steps move along ``Sigma x`` for a diagonal matrix Sigma, so that rules stay functions of the margin
 and its variance ``x' Sigma x``. Sigma is a `Confidence`, `AdaptiveRates` or `Leader`. All of them
 keep the peak ``s_j`` of each column, its largest absolute value in the learned rows including the
-present one, and divide the column by it, so that the units of columns do not matter, up to
+current one, and divide the column by it, so that the units of columns do not matter, up to
 rounding. Without scaling all peaks are 1.
 
 When a peak grows, the weight of its column changes to what the steps so far would have produced
@@ -91,7 +91,7 @@ class Confidence(NamedTuple):
 class AdaptiveRates(NamedTuple):
     """``Sigma_jj = 1 / (s_j sqrt(G_j))`` with the squares ``G_j = g_1 x_1j**2 + g_2 x_2j**2 + ...``
 
-    of the gradients so far, including the present one. When a peak grows, ``s_j w_j`` stays the
+    of the gradients so far, including the current one. When a peak grows, ``s_j w_j`` stays the
     same. ``squares`` are the G_j.
     """
 

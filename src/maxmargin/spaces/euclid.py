@@ -80,22 +80,22 @@ class Euclid(NamedTuple):
         It is 0 for the same point. Returns an upper bound on half the distance as well.
         """
         total = xx + pair.squares[c, other]
-        apart = total - 2.0 * rows.dot(i, pair.members, 2 * c + other)
-        if apart < CANCELLED * total:
-            apart = self.squared_distance(pair, rows, i, 2 * c + other)
-            apart += 2.0 * rows.tail.hidden_square(i, weights, pair.linear.width)
-        return 0.25 * apart, 0.5 * math.sqrt(apart)
+        distance2 = total - 2.0 * rows.dot(i, pair.members, 2 * c + other)
+        if distance2 < CANCELLED * total:
+            distance2 = self.squared_distance(pair, rows, i, 2 * c + other)
+            distance2 += 2.0 * rows.tail.hidden_square(i, weights, pair.linear.width)
+        return 0.25 * distance2, 0.5 * math.sqrt(distance2)
 
     def squared_distance(self, pair, rows, i, at):
         """The squared distance by coordinates, without cancellation if both are nearly equal."""
         for j in range(pair.members.shape[1]):
             pair.difference[0, j] = 0.0
         rows.add(i, pair.difference, 0, 1.0)
-        apart = 0.0
+        distance2 = 0.0
         for j in range(pair.members.shape[1]):
             gap = pair.difference[0, j] - pair.members[at, j]
-            apart += gap * gap
-        return apart
+            distance2 += gap * gap
+        return distance2
 
     def decide(self, rule, trial, c):
         """The step of the rule along that vector."""

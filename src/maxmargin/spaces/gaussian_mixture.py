@@ -164,7 +164,7 @@ def new_mixture(kind: type[Mixture], classes: int, width: int, most: int, rho: f
 
 @Compiled
 def learn_mixture(rows, labels, order, rule, mixture, logs):  # type: ignore[no-untyped-def]
-    """Present the rows ``order``, in that order; returns the number of mistakes.
+    """Learn from the rows ``order``, in that order; returns the number of mistakes.
 
     Put the log-densities of the classes before each is learned into ``logs``, unless it is empty.
     """

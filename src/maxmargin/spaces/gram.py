@@ -101,10 +101,10 @@ class Gram(NamedTuple):
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
         number = pair.numbers[c, other]
         total = xx + pair.squares[c, other]
-        apart = total - 2.0 * (float(self.products[i, number]) + self.shift)
-        limit = 0.5 * math.sqrt(max(apart, 0.0) + self.rounding * total)
-        same = apart <= min(self.rounding, SAME_POINT) * total
-        return (0.0 if same else 0.25 * apart), limit
+        distance2 = total - 2.0 * (float(self.products[i, number]) + self.shift)
+        limit = 0.5 * math.sqrt(max(distance2, 0.0) + self.rounding * total)
+        same = distance2 <= min(self.rounding, SAME_POINT) * total
+        return (0.0 if same else 0.25 * distance2), limit
 
     def decide(self, rule, trial, c):
         return rule.step(trial)

@@ -44,7 +44,7 @@ class PNorm(NamedTuple):
     sum_errors : bounds on the rounding errors in the sums
     gains : S**((2 - p) / p) / unit, so that ``w = scale * gain * u``
     z, t : the vectors of a `Plane`
-    stamps, serial : the columns that the present z already has, its number, and its size
+    stamps, serial : the columns that the current z already has, its number, and its size
     """
 
     p: float
@@ -215,7 +215,7 @@ class PNorm(NamedTuple):
         pass  # the powers are computed anew by `sum_norm2`
 
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
-        """Gather half the difference on its support, beside theta; its squared norm."""
+        """Gather half the difference on its support, and theta; its squared norm."""
         y = 1.0 if other == 1 else -1.0  # the negative member is the other one of a positive row
         at, number = 2 * c + other, pair.numbers[c, other]
         self.serial[0] += 1
@@ -237,7 +237,7 @@ class PNorm(NamedTuple):
         return norm * norm, norm
 
     def gather_row(self, rows, i, c, y, weights):
-        """Gather the reflected row beside theta; its squared norm."""
+        """Gather the reflected row and theta; its squared norm."""
         size = 0
         for k in range(rows.entries(i, weights)):
             j, x = rows.entry(i, k)

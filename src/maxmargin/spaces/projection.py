@@ -31,7 +31,7 @@ class Project(NamedTuple):
     shadows : products of the projections of the block's rows, of shape (problems * block, block)
     turned : the change of ``w`` since the start of the block, in coordinates over the scale
     slack : the total length, over the scale, that projections have cut off
-    joins, distance, limit : of the present row: whether it takes a slot, its squared distance from
+    joins, distance, limit : of the current row: whether it takes a slot, its squared distance from
         the span, and its longest step
     """
 

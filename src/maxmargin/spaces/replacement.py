@@ -142,7 +142,7 @@ class Oldest(NamedTuple):
     ----------
     gained : the total progress of updates, for each problem
     lost : the sum of all psi
-    latest : the progress of the present update, or 0 if the row was no mistake
+    latest : the progress of the current update, or 0 if the row was no mistake
     """
 
     gained: np.ndarray

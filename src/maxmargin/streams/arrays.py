@@ -168,14 +168,14 @@ class ArraySource(Source):
                 rows = identity_of_file(file, self._path.stat().st_size)
             if self._y is None and self._weight is None:
                 return rows
-            beside = hashlib.sha256(rows.encode())
+            digest = hashlib.sha256(rows.encode())
             if self._y is not None:
                 labels = self._y[:]
                 labels = labels.astype(str) if labels.dtype.kind == "O" else labels
-                beside.update(labels.tobytes())
+                digest.update(labels.tobytes())
             if self._weight is not None:
-                beside.update(b"weight" + self._weight[:].tobytes())
-            return beside.hexdigest()
+                digest.update(b"weight" + self._weight[:].tobytes())
+            return digest.hexdigest()
         hashed = hashlib.sha256(f"{self._X.shape} {self._X.dtype}".encode())
         count, end = self._X.shape[0], 0
         for begin in np.linspace(0, max(count - 1, 0), IDENTITY_PIECES).astype(int).tolist():

@@ -15,7 +15,7 @@ from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.iterators import ROWS_AT_ONCE, as_row
 from maxmargin.streams.source import StreamError
 
-# Names, which no dict has, of the columns of labels and weights beside dicts.
+# Names, which no dict has, of the columns of labels and weights of dicts.
 LABEL, WEIGHT_COLUMN = "\0label", "\0weight"
 
 
@@ -68,8 +68,8 @@ class DictReader(TableReader):
 
     def _piece(self, items: list[Any], before: int, kinds: Mapping[str, str]) -> Piece:
         dicts, labels, weights = zip(*self._items(items, before), strict=True)
-        beside = {LABEL: labels, WEIGHT_COLUMN: weights}
-        values = {name: beside.get(name) or [each.get(name) for each in dicts] for name in kinds}
+        extra = {LABEL: labels, WEIGHT_COLUMN: weights}
+        values = {name: extra.get(name) or [each.get(name) for each in dicts] for name in kinds}
         columns = {name: column_of(name, list(values[name]), kinds[name]) for name in kinds}
         return Piece(arrow().table(columns))
 

@@ -18,7 +18,7 @@ def standardise(numbers, counts, means, squares, scaled, learn, whole, inverses,
     """Replace rows of numbers by ``(x - mean) / deviation``, learning both along the way.
 
     ``counts``, ``means`` and ``squares`` (the sums of squared deviations) are those of each column
-    up to and including the present row; later columns are not numeric and are ignored. Columns that
+    up to and including the current row; later columns are not numeric and are ignored. Columns that
     are not ``scaled`` stay as they are. Missing values (NaN) are replaced by the mean so far;
     ``whole`` says that there are no missing values.
 

@@ -35,7 +35,7 @@ ADDRESS = re.compile(r"([a-z][\w+.-]+::)*[a-z][\w+.-]+://", re.IGNORECASE)
 # The parts of an address before an @ and after a question mark or a # may be credentials.
 USER, QUERY = re.compile(r"(?<=://)[^@/]*@"), re.compile(r"[?#].*?(?=::|$)")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-# Prefixes of files and folders that programs keep beside the data.
+# Prefixes of files and folders that programs keep with the data.
 LONGEST_FIRST_LINE, PIECE = 2**20, 2**16  # of a pipe, in bytes
 HIDDEN, LOG_OF_DELTA = ("_", "."), "_delta_log"
 

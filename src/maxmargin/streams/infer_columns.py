@@ -135,12 +135,12 @@ class Sample:
         self.is_coded = self.column is not column
         self.is_text = is_text(column)
         # The distinct texts, without those for missing values, and their counts.
-        self.present, self._counts = list[str](), np.zeros(0, np.int64)
+        self.known, self._counts = list[str](), np.zeros(0, np.int64)
         if self.is_text:
             codes, texts = coded(column)
             there = np.array([*(text.strip() not in options.na for text in texts), False])
             known = [texts[k] for k in np.flatnonzero(there)]
-            self.present = [text.strip() for text in known]
+            self.known = [text.strip() for text in known]
             self._counts = np.bincount(codes, minlength=there.size)[there]
             self._codes = np.where(there[codes], codes, -1)
 
@@ -182,12 +182,12 @@ class Sample:
                 note = "empty" if types.is_null(kind) else f"of the type {kind}, which is not read"
                 return Found(self.name, None, False, note)
             return self._number_or_identifier()
-        if not self.present:
+        if not self.known:
             return Found(self.name, None, True, "empty")
-        if all(text in TRUE or text in FALSE for text in self.present):
+        if all(text in TRUE or text in FALSE for text in self.known):
             return self.taken_for("boolean")
-        if are_enough([NUMBER.fullmatch(text) is not None for text in self.present], self._counts):
-            if not any(LEADING_ZERO.fullmatch(text) for text in self.present):
+        if are_enough([NUMBER.fullmatch(text) is not None for text in self.known], self._counts):
+            if not any(LEADING_ZERO.fullmatch(text) for text in self.known):
                 return self._number_or_identifier()
             names = self._names_or_sentences()
             return names._replace(note=names.note or "leading zeros: treated as names, not numbers")
@@ -212,7 +212,7 @@ class Sample:
     def _names_or_sentences(self) -> Found:
         codes, count = self.codes()
         rows = int((codes >= 0).sum())
-        words = float(np.mean([len(text.split()) for text in self.present]))
+        words = float(np.mean([len(text.split()) for text in self.known]))
         if words >= WORDS_OF_SENTENCES and count >= DISTINCT_SENTENCES * rows:
             return self.taken_for("text")
         if rows >= ENOUGH_NAMES and count == rows and ID.search(self.name):
@@ -228,10 +228,10 @@ class Sample:
 
     def _date_format(self) -> str | None:
         """The first format that nearly all values have."""
-        first = self.present[:FEW_VALUES]
+        first = self.known[:FEW_VALUES]
         if sum(sum(map(str.isdigit, text)) >= DIGITS_OF_DATES for text in first) < len(first) / 2:
             return None  # words are recognized quickly
-        texts = arrow().chunked_array([self.present])
+        texts = arrow().chunked_array([self.known])
         for day in DAYS:
             for time in TIMES if day != ISO_FORMAT else ("",):
                 _, _, bad = dates_of(texts, day + time)
@@ -252,7 +252,7 @@ class Sample:
             return Text(name, options.hash_bits)
         if kind == "date":
             return self._date(format)
-        names = not all(map(is_written_value, self.present))
+        names = not all(map(is_written_value, self.known))
         is_hashed = options.hashes or kind == "hashed"
         return Category(name, options.max_categories, is_hashed, names)
 

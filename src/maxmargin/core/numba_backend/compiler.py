@@ -71,7 +71,7 @@ class LoopLibrary(JITCodeLibrary):
         super().finalize()
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Machine code, and what Numba wants beside it: a module, for others to copy code from.
+        """Machine code, and what Numba wants with it: a module, for others to copy code from.
 
         No code is copied from a loop. So it has the names alone, which are all that is needed to
         find the machine code again, and a sixtieth of the size.
