@@ -30,9 +30,14 @@ from maxmargin import (
 )
 from maxmargin.persistence import ModelFileError, load, save
 from maxmargin.streams import Recipe
-from maxmargin.training.conformal import SETS, tracker_in
+from maxmargin.training.prediction_sets import (
+    SETS,
+    class_scores,
+    held_out_rows,
+    threshold,
+    tracker_in,
+)
 from maxmargin.training.protocol import put_state, state_of
-from maxmargin.training.split_conformal import class_scores, held_out_rows, threshold
 
 random = np.random.default_rng(3)
 X = random.normal(size=(120, 4))

@@ -23,27 +23,28 @@ from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import AvailableIf, BaseLearner, Method, Streamable
 from maxmargin.estimator.serialization import checked_held_out, checked_sets
 from maxmargin.models.base import Model
-from maxmargin.training.conformal import HELD_OUT, SETS, ConformalTrainer, tracker_in
 from maxmargin.training.online import score_then_learn
 from maxmargin.training.prediction_sets import (
+    HELD_OUT,
     NO_SETS,
+    SETS,
+    ConformalTrainer,
     SetTracker,
+    class_scores,
     cover,
     coverage_of,
+    held_out_rows,
+    label_scores,
     loss_rate,
     new_tracker,
     prediction_sets,
+    threshold,
     tracker_for,
+    tracker_in,
 )
 from maxmargin.training.protocol import Batch, put_state, state_of, trainer_of
 from maxmargin.training.row_reading import Row, as_matrix, named_features
 from maxmargin.training.sample_weights import check_weights
-from maxmargin.training.split_conformal import (
-    class_scores,
-    held_out_rows,
-    label_scores,
-    threshold,
-)
 from maxmargin.training.state import Columns, State, Tree
 
 ONLY_ROW = np.zeros(1, dtype=np.int32)
@@ -80,7 +81,7 @@ class SingleRows(NamedTuple):
 
 
 def _has_probabilities(clf: ConformalClassifier) -> bool:
-    return hasattr(clf._held(), "predict_proba")
+    return hasattr(clf.learner(), "predict_proba")
 
 
 def _takes_rows(clf: ConformalClassifier) -> bool:
@@ -168,8 +169,8 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
     }
 
     # -------------------------------------------------------------------------------- the learner
-    def _held(self) -> Any:
-        """The learner that has the present state."""
+    def learner(self) -> Any:
+        """The learner, with its state if it has learned."""
         inner = self.__dict__.get("_inner")
         if inner is None:
             inner = self._inner = AutoMargin() if self.clf is None else clone(self.clf)
@@ -179,15 +180,11 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
 
     def _known(self) -> Any:
         self._fitted()
-        return self._held()
-
-    def learner(self) -> Any:
-        """The learner, whether it has learned or not."""
-        return self._held()
+        return self.learner()
 
     def first_set(self, classes: int) -> np.ndarray:
         """The prediction set of any row before the first is learned from, for so many classes."""
-        is_odds = isinstance(self._held(), NOCA | AutoMargin)
+        is_odds = isinstance(self.learner(), NOCA | AutoMargin)
         zeros = np.zeros((1, 1 if classes == 2 else classes))
         return prediction_sets(new_tracker(float(self.coverage)), zeros, is_odds, classes)[0]
 
@@ -213,7 +210,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         return super().set_params(**params)
 
     def _new_trainer(self) -> ConformalTrainer:
-        return ConformalTrainer(trainer_of(self._held()), float(self.coverage))
+        return ConformalTrainer(trainer_of(self.learner()), float(self.coverage))
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -226,7 +223,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
     def _incremental(self) -> Any:
         """The learner; raises unless its scores can be followed."""
         self.check_parameters()
-        inner = self._held()
+        inner = self.learner()
         inner.check_parameters()
         if trainer_of(inner).options.averages_kernels:
             raise ValueError(
@@ -251,7 +248,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         self
         """
         self.check_parameters()
-        inner, rows = clone(self._held()), _num_samples(X)
+        inner, rows = clone(self.learner()), _num_samples(X)
         y = np.asarray(y)
         if y.ndim == 2 and y.shape[1] > 1:
             raise ValueError("ConformalClassifier needs rows with one label each.")
@@ -404,7 +401,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
             return None
         if tracker.target[0] != self.coverage:
             return None
-        self._single = SingleRows.of(state, self._held(), tracker)
+        self._single = SingleRows.of(state, self.learner(), tracker)
         return self._single
 
     @if_taking_rows
@@ -441,7 +438,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
 
     def predict_one(self, x: Row, *, classes: ArrayLike | None = None, grow: bool = False) -> Any:
         """Predict the class of a single row, as the learner does."""
-        return self._held().predict_one(x, classes=classes, grow=grow)
+        return self.learner().predict_one(x, classes=classes, grow=grow)
 
     def decision_one(self, x: Row) -> Any:
         """The score of a single row, as of the learner."""
@@ -517,7 +514,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
     def __learned__(self) -> Tree:
         if (state := self.__state__()) is None:
             return {}
-        found, tracker = self._held().__learned__(), tracker_in(state)
+        found, tracker = self.learner().__learned__(), tracker_in(state)
         if tracker is not None:
             found[SETS] = tracker._asdict()
         if HELD_OUT in state.more:
@@ -530,17 +527,17 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
             more[SETS] = sets
         if (scores := checked_held_out(found.pop(HELD_OUT, None))) is not None:
             more[HELD_OUT] = scores
-        inner = self._held()
+        inner = self.learner()
         inner.__relearn__(found)
         state = inner._fitted()
         self._state = state._replace(more={**state.more, **more})
 
     def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
-        return self._held()._model_from(found, classes)
+        return self.learner()._model_from(found, classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = self._held().__sklearn_tags__()
+        inner = self.learner().__sklearn_tags__()
         tags.input_tags, tags.classifier_tags = inner.input_tags, inner.classifier_tags
         tags.classifier_tags.multi_label = False
         return tags

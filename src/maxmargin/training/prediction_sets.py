@@ -24,17 +24,29 @@ and moves the threshold from the proposal, where ``alpha_t = alpha``, towards 1 
 alpha_t falls to 0, and towards 0 as it rises to 1, by the fourth power of the distance: errors that
 cancel out move it hardly, and those that add up move it all the way. Sets are full where
 alpha_t < 0, and empty where it is above 1.
+
+A classifier that does not learn any more has sets by rows that were held out. The score of a class
+is how far it is behind the best of the others. If the held-out rows and a new one are exchangeable,
+the rank of the score of its label among the ``m + 1`` scores is uniform, up to ties. So the label
+has a score of at most the ``ceil((m + 1) coverage)``-th smallest of the m held-out ones with a
+probability of at least the coverage (Vovk, Gammerman and Shafer 2005), and of at most ``coverage +
+1 / (m + 1)`` if no scores are equal.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+import math
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.certificates.coverage_bounds import Coverage, coverage_bound
 from maxmargin.core.array_fields import Array
 from maxmargin.core.numba_backend import Compiled, bridge, helper
+from maxmargin.training.inputs import shown
+from maxmargin.training.protocol import Batch, Fitted, Learned, Trainer
+from maxmargin.training.state import State
 
 # Any 2000 consecutive rows are within 2 points of the target, whatever comes: (1 + g) / (2000 g) is
 # 0.02 for this rate.
@@ -50,6 +62,10 @@ LARGEST_VALUE, LARGEST_LEAD = 1e300, 1e300
 # A threshold below all scores, and a score that is in no set.
 EMPTY, OUTSIDE = -1.0, 2.0
 NO_SETS = np.empty((0, 2), np.int32)
+# Keys of `State.more`: the tracker, and the sorted scores of held-out rows.
+SETS, HELD_OUT = "sets", "held_out"
+# Of the order in which rows are held out.
+SEED = 0
 
 
 @helper
@@ -310,3 +326,90 @@ def what_is_wrong(tracker: SetTracker) -> str:
     if (tracker.shares <= 0.0).any() or not np.isclose(tracker.shares.sum(), 1.0):
         return "the weights of rates are not shares of 1"
     return ""
+
+
+# ------------------------------------------------------------------------------- on streams
+def tracker_in(state: State | None) -> SetTracker | None:
+    """The tracker of prediction sets of a state, if it has one."""
+    return None if state is None else state.more.get(SETS)
+
+
+class ConformalTrainer:
+    """Lets another trainer learn, and prediction sets follow.
+
+    Parameters
+    ----------
+    inner : the trainer of the learner
+    coverage : the target
+    seen : array of shape (places, 2), which receives for each place of the order whether the label
+        was outside of its set, and the number of classes inside; empty if that is not needed
+    """
+
+    def __init__(self, inner: Trainer, coverage: float, seen: np.ndarray = NO_SETS) -> None:
+        self.inner, self.coverage, self.seen = inner, coverage, seen
+        self.options, self.can_grow = inner.options, inner.can_grow
+
+    @property
+    def spec(self) -> Any:
+        return self.inner.spec
+
+    def fit(self, *given: Any, **more: Any) -> Fitted:
+        return self.inner.fit(*given, **more)
+
+    def learn(self, state: State | None, batch: Batch, **how: Any) -> Learned:
+        """Learn from each row once; the sets follow the scores from before."""
+        if np.ndim(batch.y) == 2 or (state is not None and state.multilabel):
+            raise ValueError(
+                "ConformalClassifier needs rows with one label each: the sets of several labels a "
+                "row are not nested."
+            )
+        before = tracker_in(state)
+        learned = self.inner.learn(state, batch._replace(traced=True), **how)
+        after, tracker = learned.state, tracker_for(self.coverage, before)
+        assert learned.trace is not None
+        follow_sets(
+            tracker,
+            learned.trace.scores(),
+            after.model.outputs_are_odds,
+            learned.codes,
+            learned.order,
+            shown(after),
+            after.classes.size,
+            self.seen,
+        )
+        more = {name: value for name, value in after.more.items() if name != HELD_OUT}
+        return learned._replace(state=after._replace(more={**more, SETS: tracker}))
+
+    def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
+        return self.inner.outputs(state, X)
+
+    def check_can_stream(self) -> None:
+        self.inner.check_can_stream()
+
+
+# ------------------------------------------------------------------------------ held-out rows
+def held_out_rows(weights: np.ndarray, share: float) -> np.ndarray:
+    """The numbers of rows to hold out: so many of those that count, in a fixed random order."""
+    there = np.flatnonzero(weights)
+    return np.random.default_rng(SEED).permutation(there)[: math.ceil(share * there.size)]
+
+
+def class_scores(outputs: np.ndarray) -> np.ndarray:
+    """How far each class is behind the best of the others, for outputs of shape (rows, problems)"""
+    if outputs.shape[1] == 1:
+        return np.hstack([outputs, -outputs])
+    best = np.sort(outputs, axis=1)[:, -2:]
+    return np.where(outputs == best[:, 1:], best[:, :1], best[:, 1:]) - outputs
+
+
+def label_scores(outputs: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The scores of labels, sorted; infinite for one that is not among the classes."""
+    places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
+    scores = class_scores(outputs)[np.arange(labels.size), places]
+    return np.sort(np.where(classes[places] == labels, scores, np.inf))
+
+
+def threshold(held_out: np.ndarray, coverage: float) -> float:
+    """The highest score of a class in a set, by the sorted scores of held-out labels."""
+    rank = math.ceil((held_out.size + 1) * coverage)
+    return float(held_out[rank - 1]) if rank <= held_out.size else math.inf
