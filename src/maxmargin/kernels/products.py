@@ -12,7 +12,6 @@ from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.kernels.functions import MOST_DENSE_VALUES, Kernel
 from maxmargin.kernels.points import Points, as_type, sparse_products
-from maxmargin.spaces.gram import add_weighted
 
 # Rows that are multiplied in one go.
 CHUNK = 4096
@@ -228,6 +227,17 @@ def _multiplied(left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> 
             some, others = slice(i, i + PIECE_ROWS), slice(k, k + step)
             np.matmul(left[some], right[others].T, out=out[some, others])
     return out
+
+
+@Compiled
+def add_weighted(weights, values, shift, sums):  # type: ignore[no-untyped-def]
+    """``sums += weights @ (values + shift)`` in float64, skipping weights that are 0."""
+    for c in range(weights.shape[0]):
+        for r in range(weights.shape[1]):
+            weight = weights[c, r]
+            if weight != 0.0:
+                for k in range(values.shape[1]):
+                    sums[c, k] += weight * (float(values[r, k]) + shift)
 
 
 @Compiled

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
+from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.core.rows import Tail
 from maxmargin.spaces.certificate_vectors import Means
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE
@@ -132,14 +132,3 @@ class Averages(NamedTuple):
 
 
 bridge("move_along", inline=False)
-
-
-@Compiled
-def add_weighted(weights, values, shift, sums):  # type: ignore[no-untyped-def]
-    """``sums += weights @ (values + shift)`` in float64, skipping weights that are 0."""
-    for c in range(weights.shape[0]):
-        for r in range(weights.shape[1]):
-            weight = weights[c, r]
-            if weight != 0.0:
-                for k in range(values.shape[1]):
-                    sums[c, k] += weight * (float(values[r, k]) + shift)
