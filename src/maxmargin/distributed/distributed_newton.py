@@ -36,7 +36,16 @@ from maxmargin.solvers.linear_oracle import (
     LinearRows,
     soft_evidence,
 )
-from maxmargin.solvers.newton import Solution, Stage, Task, are_reached, newton, silent, solve
+from maxmargin.solvers.newton import (
+    Oracle,
+    Solution,
+    Stage,
+    Task,
+    are_reached,
+    newton,
+    silent,
+    solve,
+)
 from maxmargin.solvers.newton_passes import Chosen
 from maxmargin.training import inputs
 
@@ -234,7 +243,7 @@ def best_length(values: np.ndarray, slopes: np.ndarray) -> float:
     return float(a + (b - a) * below / (below - above))
 
 
-class ShardOracle:
+class ShardOracle(Oracle):
     """A point of some of the problems, whose rows are in shards; see `solvers.newton.Oracle`.
 
     Attributes
@@ -271,18 +280,9 @@ class ShardOracle:
     def curvature(self, stage: Stage) -> ShardOracle:
         return self
 
-    def samples(self, task: Task) -> Sequence[np.ndarray]:
-        return ()
-
-    def first_penalty(self, task: Task, known: bool) -> float:
-        return task.penalty
-
     def put(self, weights: np.ndarray) -> None:
         self.weights[:] = weights
         self.weights[:, -1] *= self.intercept
-
-    def restrict(self, sample: np.ndarray | None) -> float:
-        return 1.0
 
     def measured(self, stage: Stage, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         stale = which[self.stale[which]]
@@ -342,12 +342,6 @@ class ShardOracle:
 
     def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
         raise AssertionError("shards have no rounds of goals")
-
-    def is_hopeless(self, stage: Stage, c: int) -> bool:
-        return False
-
-    def refine(self, stage: Stage) -> bool:
-        return False
 
     def solution(self, stage: Stage, steps: int) -> Solution:
         return self.best.solution(self.rounds, stage.task.tol)

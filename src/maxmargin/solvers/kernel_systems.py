@@ -10,7 +10,7 @@ the second only if there is an intercept. mu is lambda for the squared hinge los
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,15 +45,6 @@ class Systems(NamedTuple):
     ridges: np.ndarray
     aims: Any
     has_limit: bool
-
-
-class Solved(NamedTuple):
-    """The rows of the system of the k-th problem; its inverse times the aims, and times ones."""
-
-    k: int
-    active: np.ndarray
-    wanted: Any
-    ones: Any
 
 
 def alike(chosen: np.ndarray) -> list[list[int]]:
@@ -91,24 +82,27 @@ class KernelSystems:
         weights = oracle.data.sample_weight[oracle.numbers].clip(min=1e-300)
         bias, intercept = oracle.bias[which].copy(), oracle.data.intercept
         systems = Systems(which, chosen, stage.penalty / weights, aims, has_limit)
-        for k, active, wanted, ones in self._solved(systems):
-            if not active.size:
-                bias[k] += np.sign(fixed[k]) * intercept
-                continue
-            if intercept:
-                bias[k] = (float(wanted.sum()) + fixed[k]) / float(ones.sum())
-                wanted = wanted - bias[k] * ones
-            after[index(active), k] = wanted
+        for group, active, found in self._solved(systems):
+            for n, k in enumerate(group):
+                if found is None:
+                    bias[k] += np.sign(fixed[k]) * intercept
+                    continue
+                wanted, ones = found[:, n], found[:, -1]
+                if intercept:
+                    bias[k] = (float(wanted.sum()) + fixed[k]) / float(ones.sum())
+                    wanted = wanted - bias[k] * ones
+                after[index(active), k] = wanted
         return Target(after, bias)
 
-    def _solved(self, systems: Systems) -> Iterator[Solved]:
+    def _solved(self, systems: Systems) -> Iterator[tuple[list[int], np.ndarray, Any]]:
+        """Groups of problems, their active rows, and the inverse times their aims and ones."""
         factorised = []
         for group in alike(systems.chosen):
             active = np.flatnonzero(systems.chosen[:, group[0]])
             if not active.size:
-                yield from (Solved(k, active, None, None) for k in group)
+                yield group, active, None
             elif active.size > self.products.most_factorised:
-                yield from _each(group, active, self._gradients(systems, group, active))
+                yield group, active, self._gradients(systems, group, active)
             else:
                 factorised.append((group, active))
         found = self.products.each_solved(
@@ -124,7 +118,7 @@ class KernelSystems:
                     "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
                     "satisfies Mercer's condition."
                 )
-            yield from _each(group, active, solution)
+            yield group, active, solution
 
     def _sides(self, systems: Systems, group: list[int], active: np.ndarray) -> Any:
         """The aims of these rows and problems, and ones."""
@@ -246,11 +240,6 @@ class KernelSystems:
             bias = wanted.sum(axis=0) / ones.sum()
         shares = remainders_of_products(factor, own, oracle.data.intercept)
         return wanted - bias * ones, bias, shares[:, None]
-
-
-def _each(group: Iterable[int], active: np.ndarray, found: Any) -> Iterator[Solved]:
-    """The problems of a group, by the solutions of their common system."""
-    return (Solved(k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
 
 
 @Compiled

@@ -20,6 +20,7 @@ from maxmargin.solvers.newton import (
     NOTHING,
     SMALL,
     Curvature,
+    Oracle,
     Solution,
     Stage,
     Task,
@@ -169,7 +170,7 @@ def exact_product(some: np.ndarray, others: np.ndarray) -> float:
     return float(sum(one * other for one, other in pairs))
 
 
-class LinearOracle:
+class LinearOracle(Oracle):
     """A point of some problems, which share passes over the rows.
 
     Attributes
@@ -347,9 +348,6 @@ class LinearOracle:
         """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``."""
         lacking = np.maximum(self.slack[c] - (self.goals_of(c) - 1.0), 0.0)
         return float(self.data.sample_weight[self.numbers] @ lacking)
-
-    def refine(self, stage: Stage) -> bool:
-        return False
 
     # ------------------------------------------------------------------ hard margins and hinge loss
     def lowest(self, c: int) -> np.ndarray:

@@ -146,6 +146,8 @@ class Curvature(Protocol):
 class Oracle(Protocol):
     """Holds a point of each of some problems, and what is known of their rows there.
 
+    An oracle without samples, or rounds, inherits those methods.
+
     problems : their number
     is_small : is the minimum itself as cheap as a point near it?
     sample_steps, sample_ratio : samples end after so many steps, or at this ratio of margin and
@@ -159,15 +161,18 @@ class Oracle(Protocol):
 
     def samples(self, task: Task) -> Sequence[np.ndarray]:
         """Growing samples of the rows."""
+        return ()
 
     def first_penalty(self, task: Task, known: bool) -> float:
         """The first lambda, or mu, for all rows; ``known`` is true after a sample."""
+        return task.penalty
 
     def put(self, weights: np.ndarray) -> None:
         """Go to these weights, as a `Solution` has them."""
 
     def restrict(self, sample: np.ndarray | None) -> float:
         """Look at these rows, or at all; returns their share."""
+        return 1.0
 
     def curvature(self, stage: Stage) -> Curvature:
         """What finds steps for the rows that are looked at."""
@@ -183,9 +188,11 @@ class Oracle(Protocol):
 
     def is_hopeless(self, stage: Stage, c: int) -> bool:
         """Is it proved that no hyperplane separates the rows?"""
+        return False
 
     def refine(self, stage: Stage) -> bool:
         """Compute more precisely from here on, if that is possible."""
+        return False
 
     def solution(self, stage: Stage, steps: int) -> Solution:
         """The point, with its certificates."""
