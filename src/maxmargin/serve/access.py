@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from starlette.responses import Response
 
-from maxmargin.serve.bodies import Refusal
+from maxmargin.serve.bodies import JSON, Refusal
 from maxmargin.serve.prometheus import Requests
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -116,10 +117,11 @@ class Gate:
             self.access.check(path, dict(scope["headers"]))
             await self.app(scope, receive, noted_send)
         except Refusal as refusal:
-            await send_refusal(refusal, noted_send)
+            await answer_to(refusal)(scope, receive, noted_send)
         except asyncio.CancelledError:  # uvicorn stops, and does not wait any longer
             if not status:
-                await send_refusal(Refusal(503, "the server stops.", retry_after=1), noted_send)
+                stops = Refusal(503, "the server stops.", retry_after=1)
+                await answer_to(stops)(scope, receive, noted_send)
         finally:
             seconds = time.perf_counter() - began
             self.requests.add(path if path in self.routes else "other", status, seconds)
@@ -129,19 +131,15 @@ class Gate:
                 access_logger.info("%s %s %s %d %s ms", *parts)
 
 
-async def send_refusal(refusal: Refusal, send: Any) -> None:
-    """Answer with the reason."""
-    body = msgspec.json.encode({"error": refusal.reason})
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", b"%d" % len(body)),
-    ]
+def answer_to(refusal: Refusal) -> Response:
+    """The answer with the reason."""
+    headers = {}
     if refusal.retry_after is not None:
-        headers.append((b"retry-after", b"%d" % refusal.retry_after))
+        headers["retry-after"] = str(refusal.retry_after)
     if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        headers["www-authenticate"] = "Bearer"
+    content = msgspec.json.encode({"error": refusal.reason})
+    return Response(content, refusal.status, headers, media_type=JSON)
 
 
 class JSONFormatter(logging.Formatter):
