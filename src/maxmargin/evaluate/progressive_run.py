@@ -110,8 +110,8 @@ class Progress:
         >>> from maxmargin.datasets import make_switching
         >>> from maxmargin.evaluate import progressive
         >>> X, y = make_switching(2000, random_state=0)
-        >>> print(progressive(AutoMargin(kernel="rbf"), X, y).error_bound())
-        error 0.10 % of 2,000 rows, expected error at most 0.45 % (with probability 95 %)
+        >>> print(progressive(AutoMargin(), X, y).error_bound())
+        error 1.30 % of 2,000 rows, expected error at most 2.27 % (with probability 95 %)
         """
         return error_bound(int(self.wrong.sum()), self.wrong.size, delta=delta)
 
@@ -175,7 +175,7 @@ class Progress:
         """
         found, rows = self._counted().report(), self.truth.size
         repeated = np.count_nonzero(self.truth[1:] == self.truth[:-1])
-        found["repeating"] = repeated / rows if rows else np.nan
+        found["repeating"] = float(repeated / rows) if rows else np.nan
         found["weighted"] = self.weighted
         if self.covered is not None and self.covered.size:
             found["prediction_sets"] = {
