@@ -401,13 +401,13 @@ def test_weights_of_classes_without_an_effect_are_refused(learner):
     for class_weight in ({1: 50.0}, "balanced"):
         clf = clone(learner).set_params(class_weight=class_weight)
         with pytest.raises(
-            ValueError, match=r"'class_weight' has no effect on .*Pass soft_margin=1.0"
+            ValueError, match=r"class_weight= has no effect on .*Pass soft_margin=1.0"
         ):
             clf.fit(X, y)
         if hasattr(clf, "partial_fit"):
-            with pytest.raises(ValueError, match="'class_weight' has no effect"):
+            with pytest.raises(ValueError, match="class_weight= has no effect"):
                 clf.partial_fit(X, y, classes=[0, 1])
-            with pytest.raises(ValueError, match="'class_weight' has no effect"):
+            with pytest.raises(ValueError, match="class_weight= has no effect"):
                 clf.learn_one(X[0], y[0], classes=[0, 1])
         assert not hasattr(clf, "classes_")
 

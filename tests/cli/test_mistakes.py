@@ -195,7 +195,7 @@ def test_damaged_model(command, model, tmp_path):
     (tmp_path / "m.mm").write_bytes(content)
     code, message = one_line(command("info", tmp_path / "m.mm"))
     assert code == 1
-    assert "checksum" in message
+    assert "CRC" in message
 
 
 def test_every_needs_a_checkpoint(command, folder):

@@ -335,6 +335,12 @@ def test_columns_without_numbers_need_a_recipe(values):
     np.testing.assert_array_equal(rows_of(FrameSource(table, columns=["x"]))[0], [[1], [2]])
 
 
+def test_labels_that_are_neither_numbers_nor_text():
+    table = pa.table({"day": pa.array([0, 1], pa.date32()), "x": [1, 2]})
+    with pytest.raises(StreamError, match="labels in column 'day' are neither numbers nor text"):
+        FrameSource(table, label="day")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -117,13 +117,12 @@ class TableSource(Source):
                 decimal=decimal,
                 na_values=self._na,
             )
-        elif format in ("frame", "batches", "dicts"):
-            makers: dict[str, Any] = {
-                "frame": FrameReader,
-                "batches": BatchReader,
-                "dicts": DictReader,
-            }
-            self._reader = makers[format](file)
+        elif format == "frame":
+            self._reader = FrameReader(file)
+        elif format == "batches":
+            self._reader = BatchReader(file)
+        elif format == "dicts":
+            self._reader = DictReader(file)
         else:
             self._reader = DatasetReader(file, format)
         self.name, self.total = self._reader.name, self._reader.total
@@ -172,6 +171,11 @@ class TableSource(Source):
                     raise self._not_numeric(name)
         self._label_kinds: dict[str, str] = {}
         if self._label is not None:
+            if found[self._label] is None:
+                raise StreamError(
+                    f"{self.name}: the labels in column {self._label!r} are neither numbers nor "
+                    "text."
+                )
             self._label_kinds[self._label] = self._kind(self._label, found, kinds)
         self._weight_kinds: dict[str, str] = {}
         if self._weight is not None:
