@@ -20,7 +20,7 @@ import maxmargin.certificates
 import maxmargin.spaces
 from maxmargin import Perceptron
 from maxmargin.certificates.evidence import Evidence
-from maxmargin.certificates.kernel_bounds import DualSums
+from maxmargin.certificates.hinge_bounds import DualSums
 from maxmargin.core.loop import learn, maintain, run_loop
 from maxmargin.core.numba_backend import BRIDGED
 from maxmargin.core.rule import rule

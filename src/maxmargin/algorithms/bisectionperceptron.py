@@ -14,9 +14,8 @@ from maxmargin._validation import Interval
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.romma import ROMMARule
-from maxmargin.certificates.bounds import rounding_of_products
+from maxmargin.certificates.bounds import directional_bound, rounding_of_products
 from maxmargin.certificates.convex_combinations import MARGIN_ROUNDING
-from maxmargin.certificates.scalar_bounds import directional_bound
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import KernelClassifier

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from maxmargin.certificates.bounds import soft_margin
 from maxmargin.certificates.evidence import Evidence
-from maxmargin.certificates.scalar_bounds import soft_margin
 from maxmargin.core.rows import Tail
 from maxmargin.distributed.survey import Job, Overview
 from maxmargin.models.blas_threads import one_thread

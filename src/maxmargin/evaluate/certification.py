@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.algorithms.pumma import PUMMA
 from maxmargin.certificates import Certificate, geometric_margins, hinge_bounds
-from maxmargin.certificates.bounds import rounding_of_products
-from maxmargin.certificates.scalar_bounds import soft_margin_of_square
+from maxmargin.certificates.bounds import rounding_of_products, soft_margin_of_square
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import NO_TAIL, Tail
 from maxmargin.models.linear_model import as_rows

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from maxmargin.certificates import bounds, convex_combinations
-from maxmargin.certificates.scalar_bounds import projected_bound
+from maxmargin.certificates.bounds import projected_bound
 from maxmargin.core.array_fields import (
     Array,
     Buffer,

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.certificates import hinge_bounds
-from maxmargin.certificates.bounds import RELATIVE_SLACK
-from maxmargin.certificates.kernel_bounds import DualSums, dual_point
-from maxmargin.certificates.scalar_bounds import soft_margin_of_square
+from maxmargin.certificates.bounds import RELATIVE_SLACK, soft_margin_of_square
+from maxmargin.certificates.hinge_bounds import DualSums, dual_point
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products

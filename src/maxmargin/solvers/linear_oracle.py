@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.certificates import geometric_margins, hinge_bounds
-from maxmargin.certificates.bounds import rounding_of_products
+from maxmargin.certificates.bounds import rounding_of_products, soft_margin_of_square
 from maxmargin.certificates.evidence import Evidence, mixture_length
-from maxmargin.certificates.scalar_bounds import soft_margin_of_square
 from maxmargin.solvers import newton_passes
 from maxmargin.solvers.certified_leave_one_out import InverseProducts
 from maxmargin.solvers.hessian import BLOCK, gathered, is_gathered
