@@ -242,8 +242,8 @@ MUTANTS = (
     ),
     Mutant(
         "pairs: the squared length of half a difference is halved once",
-        "return 0.25 * apart, 0.5 * math.sqrt(apart)",
-        "return 0.5 * apart, 0.5 * math.sqrt(apart)",
+        "return 0.25 * distance2, 0.5 * math.sqrt(distance2)",
+        "return 0.5 * distance2, 0.5 * math.sqrt(distance2)",
         PAIRS,
     ),
     Mutant(
