@@ -15,6 +15,7 @@ from scipy.special import expit
 from maxmargin import AutoMargin
 from maxmargin.evaluate import progressive
 from maxmargin.experts.expert_loop import learn_rows
+from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.scaled_columns import BY_COLUMN, ROOTED
 from maxmargin.experts.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED
 from maxmargin.training.protocol import state_of
@@ -219,6 +220,21 @@ def test_weighted_log_loss_is_bounded(seed):
     losses = weight[:, None] * mixture(X, 2 * codes - 1, weight)[2]
     bound = AutoMargin.max_log_loss(float(losses.sum(axis=0).min()), 0, len(EXPERTS), codes.size)
     assert weight @ log_losses(odds, codes) <= bound + 1e-6
+
+
+@pytest.mark.parametrize("size", [500.0, 1e6, 1e12])
+def test_large_weights_of_rows_leave_the_most_likely_experts(size):
+    """The mixture in logarithms, which no weight makes too small."""
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        mixed, experts = new_mixture(1, 5), 5
+        chances = random.uniform(0.01, 0.4, experts)
+        before = random.dirichlet(np.ones(experts))
+        mixed.weights[0] = before
+        mixed.learn_outcome(0, 1.0, np.zeros(experts), chances, size, 9.0, experts)
+        odds = np.log(before) + size * np.log(chances)
+        expected = np.exp(odds - np.logaddexp.reduce(odds))
+        np.testing.assert_allclose(mixed.weights[0], 0.9 * expected + 0.1 / experts, rtol=1e-6)
 
 
 def test_the_bound_is_the_formula():

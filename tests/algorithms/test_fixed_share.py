@@ -26,7 +26,7 @@ from maxmargin import (
     Perceptron,
     TrackingALMA,
 )
-from maxmargin.core.targets import Binary
+from maxmargin.core.targets import Binary, weighted
 from maxmargin.datasets import load_electricity, make_drifting, make_switching
 from maxmargin.evaluate import progressive
 from maxmargin.experts.votes import new_votes, vote
@@ -182,6 +182,16 @@ def test_it_goes_on_from_files_and_pickles(parameters, tmp_path):
     for each in (read, copied):
         assert each.weights_.tolist() == clf.weights_.tolist()
         assert each.decision_function(X).tolist() == clf.decision_function(X).tolist()
+
+
+def test_a_row_of_large_weight_leaves_the_experts_that_were_right():
+    for said, expected in (([1, 1, 0], [0.5, 0.5, 0.0]), ([0, 0, 0], [1 / 3, 1 / 3, 1 / 3])):
+        votes, tally = new_votes(3), maxmargin.models.base.new_tally()
+        targets = weighted(Binary(np.array([1], np.int32)), np.array([1e12]))
+        order, scores = np.zeros(1, np.int32), np.empty((1, 1))
+        given = np.array([said], np.int64), order, targets, 2
+        vote(*given, votes, math.exp(-0.7), 0.0, scores, tally)
+        np.testing.assert_allclose(votes.weights, expected)
 
 
 def test_a_single_expert_keeps_all_weight():

@@ -81,12 +81,18 @@ class ExpertMixture(NamedTuple):
 
         The sigmoids of experts from ``awake`` on do not learn.
         """
-        experts, total, chance = outputs.size, 0.0, 0.0
+        experts, total, chance, unit = outputs.size, 0.0, 0.0, 1.0
+        if weight > 1.0:
+            largest = 0.0
+            for e in range(experts):
+                largest = max(largest, chances[e] if y > 0.0 else 1.0 - chances[e])
+            if largest**weight < SMALLEST_PART:
+                unit = largest  # only ratios of likelihoods count
         for e in range(experts):
             chance += self.weights[c, e] * chances[e]
             likelihood = chances[e] if y > 0.0 else 1.0 - chances[e]
             if weight != 1.0:
-                likelihood = max(SMALLEST_PART, likelihood**weight)
+                likelihood = (likelihood / unit) ** weight
             self.weights[c, e] *= likelihood
             total += self.weights[c, e]
         share = 1.0 / (trials + 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from maxmargin.core.array_fields import Array, blank
 from maxmargin.core.numba_backend import Compiled, bridge, helper
 
-# No expert loses more of its weight by one row: if all did, nothing would be left to share.
+# If all experts lost more of their weights by one row, rounding would leave nothing to share.
 SMALLEST_PART = 1e-200
 
 
@@ -44,7 +44,11 @@ class Votes(NamedTuple):
         Experts that were wrong keep that part of their weight, and then each gives the part
         ``share`` of its weight to the others, in equal parts.
         """
-        total = 0.0
+        right = total = 0.0
+        for e in range(self.weights.size):
+            right += self.weights[e] if predicted[n, e] == label else 0.0
+        if right == 0.0 and keep < SMALLEST_PART:
+            keep = 1.0  # all experts lose the same part of their weights
         for e in range(self.weights.size):
             is_wrong = predicted[n, e] != label
             self.weights[e] *= keep if is_wrong else 1.0
@@ -117,6 +121,6 @@ def vote(predicted, order, targets, classes, votes, keep, share, scores, tally):
             label, weight = targets.labels[order[n]], targets.weight_of(order[n])
             mistakes += winner(scores, n, scores.shape[1], classes) != label
             trials += 1
-            kept = max(SMALLEST_PART, keep if weight == 1.0 else keep**weight)
+            kept = keep if weight == 1.0 else keep**weight
             votes.learn_votes(predicted, n, label, kept, share)
     tally[0].trials, tally[0].mistakes = trials, mistakes
