@@ -274,7 +274,7 @@ def plot_fixed_share(facts):
     experts, vote = facts["experts"], facts["clf"].n_mistakes_
     assert vote < 1.02 * experts.min()
     assert vote < 0.9 * np.median(experts)
-    looks, leaders = facts["looks"], facts["leaders"]
+    looks, leaders = facts["looks"], np.array(facts["leaders"])
     turning = (looks > 1.5 * facts["PART"]) & (looks < 2 * facts["PART"])
     resting = (looks > 0.5 * facts["PART"]) & (looks < facts["PART"])
     assert np.bincount(leaders[turning]).argmax() != np.bincount(leaders[resting]).argmax()

@@ -37,11 +37,11 @@ def leads(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
 class Scores:
     """Counts of true and predicted classes, the log loss, and, for two classes, the scores.
 
-    ``classes`` are the sorted labels that can be predicted. At most ``most`` scores are kept.
+    ``classes`` are the sorted labels that can be predicted. At most `MOST_SCORES` are kept.
     """
 
-    def __init__(self, classes: np.ndarray, most: int = MOST_SCORES) -> None:
-        self.classes, self.most = classes, most
+    def __init__(self, classes: np.ndarray) -> None:
+        self.classes = classes
         # By true class (the last row is for unseen classes) and predicted class.
         self.counts = np.zeros((classes.size + 1, classes.size), dtype=np.int64)
         self._outputs: list[np.ndarray] | None = [] if classes.size == 2 else None
@@ -49,33 +49,28 @@ class Scores:
         self._log_loss, self._with_probabilities = 0.0, 0
         self._unseen: Any = None  # a label that is not among the classes
 
-    def add(self, y: np.ndarray, predicted: np.ndarray, *more: np.ndarray | None) -> None:
-        """Add rows with labels, predicted labels, and as in `count` scores and probabilities."""
+    def add(
+        self,
+        y: np.ndarray,
+        predicted: np.ndarray,
+        outputs: np.ndarray | None = None,
+        probabilities: np.ndarray | None = None,
+    ) -> None:
+        """Add rows with labels, predicted labels, and perhaps more."""
         size = self.classes.size
         places = np.minimum(np.searchsorted(self.classes, y), size - 1)
         truth = np.where(self.classes[places] == y, places, size)
         if self._unseen is None and (truth == size).any():
             self._unseen = y[truth == size][:1].tolist()[0]
-        self.count(truth, np.searchsorted(self.classes, predicted), *more)
-
-    def count(
-        self,
-        truth: np.ndarray,
-        predicted: np.ndarray,
-        outputs: np.ndarray | None = None,
-        probabilities: np.ndarray | None = None,
-    ) -> None:
-        """Add rows whose labels are given as class codes."""
-        size = self.classes.size
-        places = truth.astype(np.int64) * size + predicted
-        counts = np.bincount(places, minlength=self.counts.size)
+        cells = truth * size + np.searchsorted(self.classes, predicted)
+        counts = np.bincount(cells, minlength=self.counts.size)
         self.counts += counts.reshape(self.counts.shape)
         seen = truth < size
         if probabilities is not None:
             chosen = probabilities[np.flatnonzero(seen), truth[seen]]
             self._log_loss -= float(np.log(np.maximum(chosen, np.finfo(chosen.dtype).eps)).sum())
             self._with_probabilities += chosen.size
-        if self._outputs is None or outputs is None or self.rows() > self.most:
+        if self._outputs is None or outputs is None or self.rows() > MOST_SCORES:
             self._outputs, self._truth = None, []
             return
         self._outputs.append(outputs[seen])

@@ -148,7 +148,7 @@ class Progress:
 
     def _counted(self) -> Scores:
         scores = Scores(self.classes)
-        scores.count(self.truth, self.predicted, self.y_score)
+        scores.add(self.y_true, self.y_pred, self.y_score)
         return scores
 
     def report(self) -> dict[str, Any]:
