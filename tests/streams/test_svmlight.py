@@ -134,7 +134,7 @@ def test_lines_longer_than_a_block():
 def test_a_line_without_end_is_refused(monkeypatch):
     monkeypatch.setattr("maxmargin.streams.svmlight.LONGEST_LINE", 10_000)
     assert read(b"1" * 9_000, block_size=100, on_error="skip")[1].size == 0
-    with pytest.raises(streams.StreamError, match="<pipe>, line 3: longer than 10,000 b"):
+    with pytest.raises(streams.StreamError, match="<pipe>: a line is longer than 10,000 b"):
         read(b"1 1:1\n\n" + b"1" * 20_000, block_size=100, on_error="skip")
 
 

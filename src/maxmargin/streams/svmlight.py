@@ -33,10 +33,9 @@ LONGEST_LINE = 2**26
 
 
 class Chunk(NamedTuple):
-    """Complete lines, the number of those before, and the number of bytes read from the disk."""
+    """Complete lines, and the number of bytes read from the disk."""
 
     text: bytes
-    before: int
     done: int
 
 
@@ -51,6 +50,7 @@ class Lines(NamedTuple):
     starts: np.ndarray
     lost: np.ndarray  # indices of invalid rows
     counts: np.recarray
+    before: int = 0  # lines before the chunk
 
 
 class SvmlightSource(Source):
@@ -110,7 +110,7 @@ class SvmlightSource(Source):
         if self._begun is not None:
             return self._look_at(chunk for chunk in self._begun[0])._replace(rows=None)
         chunks = self._chunks()
-        first = [next(chunks, Chunk(b"", 0, 0))]
+        first = [next(chunks, Chunk(b"", 0))]
         if self.repeatable:
             chunks.close()
         else:
@@ -161,16 +161,17 @@ class SvmlightSource(Source):
         def parse(chunk: Chunk) -> Lines:
             return self._parse(chunk, shift)
 
+        before = 0
         for lines in map_ahead(parse, ahead(chunks)):
+            lines = lines._replace(before=before)
+            before += int(lines.counts.lines[0])
             self._check(lines)
             yield lines
 
     def _block(self, lines: Lines, end: int, shift: int) -> Block:
         width = max(self._width, int(lines.counts.last_column[0]) + 1 - shift)
         if self._given_width is not None and width > self._given_width:
-            where = (
-                f"{self.name}, before line {lines.chunk.before + int(lines.counts.lines[0]) + 1}"
-            )
+            where = f"{self.name}, before line {lines.before + int(lines.counts.lines[0]) + 1}"
             raise self._too_wide(where, width - 1 + shift)
         self._width = width  # never decreases
         shape = (lines.labels.size, width)
@@ -194,24 +195,23 @@ class SvmlightSource(Source):
 
     def _whole_lines(self, text: BinaryIO, stored: Any) -> Generator[Chunk, None, None]:
         """Chunks of about a block; ``stored`` is the file on the disk."""
-        before, held, size, done = 0, b"", max(self._block_size, len(codecs.BOM_UTF8)), 0
+        held, size, done = b"", max(self._block_size, len(codecs.BOM_UTF8)), 0
         while piece := text.read(size):
-            is_last = len(piece) < size
+            is_first, is_last = done == 0, len(piece) < size
             done = done + len(piece) if stored is None else stored.tell()
-            if before == 0 and not held and piece.startswith(codecs.BOM_UTF8):
+            if is_first and piece.startswith(codecs.BOM_UTF8):
                 piece = b"   " + piece[len(codecs.BOM_UTF8) :]
             cut = len(piece) if is_last else piece.rfind(b"\n") + 1
-            chunk, held = held + piece[:cut], piece[cut:]
-            if not cut:
-                held = chunk + held
-                if len(held) > max(LONGEST_LINE, size):
-                    where = f"{self.name}, line {before + 1}"
-                    raise StreamError(f"{where}: longer than {LONGEST_LINE:,} bytes.")
+            chunk = b"".join((held, memoryview(piece)[:cut]))
+            if cut:
+                yield Chunk(chunk, done)
+                held = piece[cut:]
                 continue
-            yield Chunk(chunk, before, done)
-            before += chunk.count(b"\n")
+            held = chunk + piece
+            if len(held) > max(LONGEST_LINE, size):
+                raise StreamError(f"{self.name}: a line is longer than {LONGEST_LINE:,} bytes.")
         if held:
-            yield Chunk(held, before, done)
+            yield Chunk(held, done)
 
     def _parse(self, chunk: Chunk, shift: int) -> Lines:
         if not chunk.text.endswith(b"\n"):  # the last line
@@ -263,7 +263,7 @@ class SvmlightSource(Source):
         if rest.strip() and not rest[:1].isspace():
             found = repr(rest.split()[0].decode("utf-8", "replace"))
         is_zero = counts.trouble == COLUMN_ZERO
-        line = lines.chunk.before + int(counts.trouble_line) + 1
+        line = lines.before + int(counts.trouble_line) + 1
         raise (Surprise if self._guessed and is_zero else StreamError)(
             f"{self.name}, line {line}, column {at - begin + 1}: {TROUBLES[counts.trouble]}"
             f"{' (use zero_based=True)' if is_zero else ''}; found {found}."
