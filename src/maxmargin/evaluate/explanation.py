@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -154,7 +155,7 @@ class Parts(NamedTuple):
     scores: Callable[[np.ndarray], np.ndarray]
 
 
-def _parts(clf: Any, row: Any, reference: Any) -> Parts:
+def _parts(clf: BaseEstimator, row: Any, reference: Any) -> Parts:
     """Of a dict or a table's row the columns with a value, of texts their words."""
     if not isinstance(row, Mapping) and not hasattr(row, "columns"):
         return _parts_of_array(clf, row, reference)
@@ -185,7 +186,7 @@ def _parts(clf: Any, row: Any, reference: Any) -> Parts:
     return Parts([f"{name}: {word}" if word else name for name, word in parts], scores)
 
 
-def _parts_of_array(clf: Any, row: Any, reference: Any) -> Parts:
+def _parts_of_array(clf: BaseEstimator, row: Any, reference: Any) -> Parts:
     """The columns whose values are not those of the reference."""
     values = _as_array(row)
     others = np.zeros(values.size) if reference is None else _as_array(reference)
@@ -226,7 +227,7 @@ def _as_dict(row: Any) -> dict[str, Any]:
     return {name: None if value != value else value for name, value in row.items()}
 
 
-def _text_columns(clf: Any) -> set[str]:
+def _text_columns(clf: BaseEstimator) -> set[str]:
     """The columns whose words are features."""
     steps = [step for _, step in clf.steps] if isinstance(clf, Pipeline) else []
     recipes = [each for each in steps if isinstance(each, Recipe)]

@@ -105,7 +105,7 @@ def describe(path: StrPath | IO[bytes]) -> dict[str, Any]:
     return words
 
 
-def _learned_by(clf: Any) -> dict[str, Any]:
+def _learned_by(clf: BaseEstimator) -> dict[str, Any]:
     """What a fitted learner has learned, in numbers."""
     names = {"n_features": "n_features_in_", "mistakes": "n_mistakes_", "updates": "n_updates_"}
     words = {name: getattr(clf, attribute, None) for name, attribute in names.items()}
