@@ -369,3 +369,11 @@ def test_no_copy_of_a_model_is_left_behind():
         assert before() is None
     finally:
         gc.enable()
+
+
+def test_a_list_of_centered_columns_that_does_not_fit_is_refused():
+    X, codes = problem(rows=50)
+    model = state_of(AutoMargin().partial_fit(X, codes, classes=[0, 1])).model
+    assert model.invalid_reason() == ""
+    model.experts.standardized.listed[0, 1] = model.experts.standardized.listed[0, 0]
+    assert "centered columns" in model.invalid_reason()

@@ -15,7 +15,7 @@ import numpy as np
 from maxmargin.core.array_fields import Buffer
 from maxmargin.core.numba_backend import bridge, helper, primitive
 
-Entries = Annotated[np.ndarray, Buffer("coordinates * 2")]
+Entries = Annotated[np.ndarray, Buffer("coordinates")]
 
 
 class RowEntries(NamedTuple):
@@ -25,7 +25,7 @@ class RowEntries(NamedTuple):
     """
 
     length: Annotated[np.ndarray, Buffer(1, dtype=np.int64)]
-    columns: Annotated[np.ndarray, Buffer("coordinates * 2", dtype=np.int64)]
+    columns: Annotated[np.ndarray, Buffer("coordinates", dtype=np.int64)]
     values: Entries
     units: Entries
 

@@ -137,12 +137,22 @@ class StandardizedColumns(NamedTuple):
                 n += 1
 
     def center(self, j):
-        """Center a column from now on. The list has a place for it, but in a file made by hand."""
-        if self.listed_count[0] < self.width:
-            self.listed[0, self.listed_count[0]] = j
-            self.listed_count[0] += 1
-            self.centered[0, j] = 1.0
+        """Center a column from now on."""
+        self.listed[0, self.listed_count[0]] = j
+        self.listed_count[0] += 1
+        self.centered[0, j] = 1.0
 
 
 bridge("standardize", "begin_columns", "center")
 bridge("learn_statistics", inline=False)
+
+
+def invalid_list(columns: StandardizedColumns) -> str:
+    """Why the list of centered columns is invalid; empty if it is valid.
+
+    Loops rely on it: a row has one feature for each column at most.
+    """
+    listed = np.sort(columns.listed[0, : columns.listed_count[0]])
+    fits = np.array_equal(listed, np.flatnonzero(columns.centered[0]))
+    fits = fits and not (listed >= columns.width).any()
+    return "" if fits else "the list of centered columns does not fit together"

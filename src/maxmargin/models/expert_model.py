@@ -31,6 +31,7 @@ from maxmargin.experts.standardized_columns import (
     STANDARDIZED,
     STANDARDIZED_ROOTED,
     StandardizedColumns,
+    invalid_list,
 )
 from maxmargin.experts.votes import invalid_weights
 from maxmargin.models.base import Beginning, Built, OnlineModel, build_for, new_tally
@@ -186,7 +187,8 @@ class ExpertModel(OnlineModel):
         return int(self.experts.updates_made.sum())
 
     def invalid_reason(self) -> str:
-        return invalid_weights(self.experts.mixture.weights)
+        experts = self.experts
+        return invalid_weights(experts.mixture.weights) or invalid_list(experts.standardized)
 
     def is_finite(self) -> bool:
         """Weights that are not show in the outputs, and so in the sigmoids of these."""
