@@ -161,8 +161,10 @@ class SvmlightSource(Source):
         def parse(chunk: Chunk) -> Lines:
             return self._parse(chunk, shift)
 
+        # What has come from a pipe is learned before more is waited for.
+        in_order = map_ahead if isinstance(self._file, Files) else map
         before = 0
-        for lines in map_ahead(parse, ahead(chunks)):
+        for lines in in_order(parse, ahead(chunks)):
             lines = lines._replace(before=before)
             before += int(lines.counts.lines[0])
             self._check(lines)
