@@ -291,6 +291,19 @@ def exact(machine: Machine, options: argparse.Namespace) -> Lines:
     yield measured(machine, clf, X, y) | {"test error, %": error(clf, X_test, y_test)}
 
 
+def linear(machine: Machine, options: argparse.Namespace) -> Lines:
+    random, rows, width = np.random.default_rng(0), options.rows or 10_000_000, 100
+    X = machine.xp.empty((rows, width), np.float32)
+    w, f = random.normal(size=width).astype(np.float32), np.empty(rows, np.float32)
+    for start in range(0, rows, 1_000_000):
+        some = random.standard_normal((min(1_000_000, rows - start), width), np.float32)
+        X[start : start + len(some)] = machine.xp.asarray(some)
+        f[start : start + len(some)] = some @ w
+    noise = 0.3 * np.sqrt(width) * random.standard_normal(rows, np.float32)
+    clf = MaxMargin(device=machine.device)
+    yield measured(machine, clf, X, (f + noise > 0.0).astype(np.int64))
+
+
 def curved(machine: Machine, options: argparse.Namespace) -> Lines:
     random, rows, width = np.random.default_rng(0), options.rows or 200_000, 54
     X = random.standard_normal((rows, width), np.float32)
@@ -312,8 +325,9 @@ def measured(machine: Machine, clf: MaxMargin, X: Any, y: np.ndarray) -> dict[st
         "certified": clf.certificate_.ratio,
         "steps": clf.n_iter_,
     }
-    found["supports"] = len(clf.support_)
-    found["active rows, most of a class"] = int((clf.dual_coef_ != 0.0).sum(axis=1).max())
+    if clf.kernel != "linear":
+        found["supports"] = len(clf.support_)
+        found["active rows, most of a class"] = int((clf.dual_coef_ != 0.0).sum(axis=1).max())
     if machine.device == "cuda":
         found["memory, GB"] = machine.xp.get_default_memory_pool().total_bytes() / 1e9
     return found
@@ -329,7 +343,8 @@ def error(clf: Any, X: Any, y: np.ndarray) -> float:
 
 
 BENCHMARKS = {
-    each.__name__: each for each in (rates, mnist, endless, budget, predict, agree, exact, curved)
+    each.__name__: each
+    for each in (rates, mnist, endless, budget, predict, agree, exact, linear, curved)
 }
 
 

@@ -9,7 +9,7 @@ from maxmargin.models.kernel_model import kernel_for
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import KernelSpec
 from maxmargin.solvers.kernel_oracle import KernelRows
-from maxmargin.solvers.linear_oracle import LinearRows
+from maxmargin.solvers.linear_oracle import HostPasses, LinearRows
 from maxmargin.solvers.newton import Task, approach, finish, silent
 from maxmargin.solvers.regularization_path import Posed
 from maxmargin.training import inputs
@@ -61,8 +61,7 @@ def posed(X, codes, s, penalty, intercept=True, tol=1e-9):
     is_sparse = sparse.issparse(X)
     rows = as_rows(X, Tail(float(intercept), 0.0))
     data = LinearRows(
-        rows=rows,
-        targets=inputs.as_targets(codes.astype(np.int32), classes),
+        passes=HostPasses(rows, inputs.as_targets(codes.astype(np.int32), classes), s),
         sample_weight=s,
         width=X.shape[1],
         filled=X.nnz / X.shape[0] if is_sparse else X.shape[1],

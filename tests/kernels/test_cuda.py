@@ -57,6 +57,7 @@ def library(monkeypatch):
             monkeypatch.setattr(f"{module}.cupy_library", lambda: found)
         monkeypatch.setattr("maxmargin.kernels.points.library_of", _library_of)
         monkeypatch.setattr("maxmargin.kernels.functions.library_of", _library_of)
+        monkeypatch.setattr("maxmargin.solvers.solutions.library_of", _library_of)
         return found
 
 
@@ -259,7 +260,6 @@ def test_models_are_loaded_where_there_is_no_device(library, tmp_path, monkeypat
     ("clf", "why"),
     [
         (AMIRA(device="cuda"), "kernel='linear' learns on the host"),
-        (maxmargin.MaxMargin(device="cuda"), "kernel='linear' learns on the host"),
         (AMIRA(device="cuda", kernel="precomputed"), "kernels 'linear', 'poly' and 'rbf'"),
         (AMIRA(device="cuda", kernel=lambda a, b: a @ b.T), "kernels 'linear', 'poly' and 'rbf'"),
         (AMIRA(kernel="rbf", kernel_dtype="tf32"), "'kernel_dtype' parameter"),
@@ -317,6 +317,7 @@ def test_a_full_device_leaves_the_learner_as_it_was(library, monkeypatch):
 
 
 def test_sparse_rows_are_refused(library):
+    from scipy import sparse
 
     X, y = rows(30)
     with pytest.raises(ValueError, match="dense rows"):
@@ -338,6 +339,30 @@ def test_a_stream_of_blocks_on_the_device_is_learned_from_there(library):
 
 
 # -------------------------------------------------------------------------------- the exact margin
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("penalty", [0.1, 0.0])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_exact_hyperplanes_on_a_device(library, monkeypatch, loss, penalty, intercept):
+    monkeypatch.setattr("maxmargin.solvers.linear_oracle.LEAST_SAMPLE", 20)
+    monkeypatch.setattr("maxmargin.solvers.linear_oracle.LEAST_PER_FEATURE", 1)
+    monkeypatch.setattr("maxmargin.solvers.device_passes.AT_ONCE", 100)
+    X, y = load_iris(return_X_y=True)
+    X, y = (X, y) if penalty else (X[:100], y[:100])
+    given = {"loss": loss, "soft_margin": penalty, "fit_intercept": intercept, "tol": 1e-6}
+    weights = 1.0 + np.arange(len(y)) % 3
+    usual = maxmargin.MaxMargin(**given, max_iter=300).fit(X, y, sample_weight=weights)
+    for rows in (X, library.xp.asarray(X)):
+        clf = maxmargin.MaxMargin(**given, max_iter=300, device="cuda")
+        clf.fit(rows, y, sample_weight=weights)
+        assert clf.converged_ == usual.converged_
+        margins = [each.margin for each in clf.certificate_.classes or [clf.certificate_]]
+        wanted = [each.margin for each in usual.certificate_.classes or [usual.certificate_]]
+        np.testing.assert_allclose(margins, wanted, rtol=2e-6)
+        np.testing.assert_allclose(clf.decision_function(rows), clf.decision_function(X))
+    with pytest.raises(ValueError, match="dense rows"):
+        clf.fit(sparse.csr_matrix(X), y)
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 @pytest.mark.parametrize("penalty", [0.1, 0.0])
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])

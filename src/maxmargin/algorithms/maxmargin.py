@@ -22,8 +22,9 @@ from maxmargin.models.kernel_model import kernel_for, products_on
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree
+from maxmargin.solvers.device_passes import DevicePasses
 from maxmargin.solvers.kernel_oracle import KernelRows
-from maxmargin.solvers.linear_oracle import LinearRows
+from maxmargin.solvers.linear_oracle import HostPasses, LinearRows
 from maxmargin.solvers.newton import NOTHING, Solution, Task, solve
 from maxmargin.solvers.regularization_path import (
     Posed,
@@ -105,8 +106,8 @@ class MaxMargin(Kernels, Predicting):
         half of it is for kernel values); other values are computed again in each step. The linear
         systems of the active rows are not included.
     device : {"cpu", "cuda"}, default="cpu"
-        Where values of "poly" and "rbf" are computed. "cuda" needs a GPU, CuPy and dense rows; CuPy
-        arrays stay on the device.
+        Where products are computed. "cuda" needs a GPU, CuPy and dense rows; CuPy arrays stay on
+        the device.
 
     Attributes
     ----------
@@ -305,7 +306,8 @@ class MaxMargin(Kernels, Predicting):
             self._check_can_leave_out(
                 "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
             )
-        self._new_trainer().spec.kernel.check_device()
+        if self.kernel != "linear":
+            self._new_trainer().spec.kernel.check_device()
 
     def _check_can_leave_out(self, what: str, otherwise: str) -> None:
         """Raise unless leave-one-out outputs are known."""
@@ -531,13 +533,28 @@ class ExactTrainer:
         return Posed(data, task, problem.problems, problem.one_class)
 
     def _linear(self, problem: Problem) -> LinearRows:
-        rows, intercept = problem.rows, bool(self.options.fit_intercept)
+        rows, width = problem.rows, problem.rows.shape[1]
+        is_sparse, intercept = sparse.issparse(rows), bool(self.options.fit_intercept)
+        passes: Any
+        if self.spec.kernel.device == "cpu":
+            targets = inputs.as_targets(problem.codes, problem.classes.size)
+            passes = HostPasses(
+                as_rows(rows, Tail(float(intercept), 0.0)), targets, problem.weights
+            )
+        elif is_sparse:
+            raise ValueError(
+                "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
+            )
+        else:
+            products = products_on(self.spec.kernel.device)
+            here, signs = products.here, signs_of(problem.codes, problem.classes)
+            given = here(rows), here(signs), here(problem.weights)
+            passes = DevicePasses(products, *given, intercept)
         return LinearRows(
-            rows=as_rows(rows, Tail(float(intercept), 0.0)),
-            targets=inputs.as_targets(problem.codes, problem.classes.size),
+            passes=passes,
             sample_weight=problem.weights,
-            width=rows.shape[1],
-            filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else rows.shape[1],
+            width=width,
+            filled=rows.nnz / rows.shape[0] if is_sparse else width,
             intercept=intercept,
             radius=problem.radius,
         )

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from maxmargin.certificates.bounds import soft_margin
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.rows import Tail
+from maxmargin.distributed.shards import Rows
 from maxmargin.distributed.survey import Job, Overview
 from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.linear_model import as_rows
@@ -33,6 +34,7 @@ from maxmargin.solvers.hessian import (
 from maxmargin.solvers.linear_oracle import (
     MOST_DIRECT,
     MOST_KEPT,
+    HostPasses,
     LinearRows,
     soft_evidence,
 )
@@ -72,14 +74,18 @@ class Asked(NamedTuple):
     which: np.ndarray
     intercept: bool
 
+    def passes(self, part: Rows) -> HostPasses:
+        rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
+        targets = inputs.as_targets(part.codes, self.classes)
+        return HostPasses(rows, targets, part.sample_weight, self.first)
+
     def blocks(self, shard: Any, points: np.ndarray) -> Iterator[tuple[Chosen, np.ndarray]]:
         """Rows that are processed together, and their slacks at these points."""
         at_once = max(1024, NUMBERS_AT_ONCE // points.shape[1])
-        for part in shard.rows():
-            rows, count = as_rows(part.X, Tail(float(self.intercept), 0.0)), part.codes.shape[0]
-            given = rows, inputs.as_targets(part.codes, self.classes), part.sample_weight
+        for rows in shard.rows():
+            part, count = self.passes(rows), rows.sample_weight.size
             for start in range(0, count, at_once):
-                chosen = Chosen(np.arange(start, min(start + at_once, count)), *given, self.first)
+                chosen = part.chosen(np.arange(start, min(start + at_once, count)))
                 yield chosen, 1.0 - _outputs(chosen, self.which, points)
 
 
@@ -196,9 +202,9 @@ def data_of(
 ) -> LinearRows:
     """Some rows, to be solved on this machine."""
     intercept = bool(learner.fit_intercept)
+    targets = inputs.as_targets(codes, overview.columns.classes.size)
     return LinearRows(
-        rows=as_rows(X, Tail(float(intercept), 0.0)),
-        targets=inputs.as_targets(codes, overview.columns.classes.size),
+        passes=HostPasses(as_rows(X, Tail(float(intercept), 0.0)), targets, weight),
         sample_weight=weight,
         width=overview.columns.features.count,
         filled=overview.filled,

@@ -44,7 +44,7 @@ def mean_row(oracle: Any, numbers: np.ndarray) -> np.ndarray:
     """The mean of these rows, with 0 for the intercept."""
     size = oracle.data.width + 1
     ones, origin = np.ones(oracle.data.sample_weight.size), np.zeros(size)
-    block = gathered(oracle.data.rows, numbers, ones, origin)
+    block = gathered(oracle.passes.rows, numbers, ones, origin)
     return np.append(block[:, :-1].mean(axis=0), 0.0)
 
 
@@ -52,7 +52,7 @@ class Steps:
     """Newton steps, found for one problem after the other."""
 
     def __init__(self, oracle: Any) -> None:
-        self.oracle, self.data, self.rows = oracle, oracle.data, oracle.data.rows
+        self.oracle, self.data, self.rows = oracle, oracle.data, oracle.passes.rows
 
     def directions(self, stage: Stage, which: np.ndarray) -> np.ndarray:
         steps = np.zeros_like(self.oracle.weights)
@@ -180,7 +180,7 @@ class Grams(Steps):
             self.gram, line = np.empty((size, size)), np.empty((1, data.width + 1))
             newton_passes.products(self.rows, numbers, data.width, line, self.gram)
         self.signs = np.zeros(oracle.slack.shape, dtype=bool)
-        newton_passes.positive(data.chosen(numbers), oracle.all, self.signs)
+        oracle.passes.positive(numbers, oracle.all, self.signs)
 
     def direction(self, stage: Stage, c: int) -> np.ndarray:
         oracle, data = self.oracle, self.oracle.data
@@ -262,7 +262,7 @@ class Gradients(Steps):
         while passes < MOST_PASSES:
             for _ in range(passes, goal):
                 random.shuffle(order)
-                given = oracle.data.chosen(order), oracle.all, stage.penalty
+                given = oracle.passes.chosen(order), oracle.all, stage.penalty
                 newton_passes.ascend(*given, xx, coefs, oracle.weights)
             passes, goal = goal, 2 * goal
             oracle.look_anew(oracle.all)

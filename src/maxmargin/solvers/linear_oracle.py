@@ -43,38 +43,82 @@ ONE_THREAD = 512
 MOST_KEPT = 2**24
 
 
+class HostPasses(NamedTuple):
+    """Passes over rows of this machine, for the problems from ``first`` on."""
+
+    rows: Any
+    targets: Any
+    sample_weight: np.ndarray
+    first: int = 0
+
+    def chosen(self, numbers: np.ndarray) -> Chosen:
+        return Chosen(numbers, *self)
+
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Any:
+        return np.empty(shape, dtype)
+
+    def signed_outputs(self, numbers: Any, lines: Any, weights: np.ndarray, out: Any) -> None:
+        newton_passes.signed_outputs(self.chosen(numbers), lines, weights, out)
+
+    def positive(self, numbers: Any, lines: Any, out: Any) -> None:
+        newton_passes.positive(self.chosen(numbers), lines, out)
+
+    def pulls(
+        self, numbers: Any, lines: Any, slack: Any, limit: float, out: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        newton_passes.pulls(self.chosen(numbers), lines, slack, limit, *out)
+
+    def best_step(self, numbers: Any, slack: Any, change: Any, along: Objective) -> float:
+        return float(newton_passes.best_step(slack, change, self.sample_weight, numbers, along))
+
+    def move(self, slack: Any, change: Any, t: float, limit: float) -> int:
+        return int(newton_passes.move(slack, change, t, limit))
+
+    def losses(self, numbers: Any, slack: Any, goals: Any) -> float:
+        """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``, given slacks of these goals."""
+        return float(self.sample_weight[numbers] @ np.maximum(slack - (goals - 1.0), 0.0))
+
+    def lowest(self, outputs: Any) -> float:
+        return float(outputs.min())
+
+    def spread(self, numbers: np.ndarray, width: int) -> float:
+        """The sum of the variances of the features in these rows."""
+        ones, origin = np.ones(self.sample_weight.size), np.zeros(width + 1)
+        return float(gathered(self.rows, numbers, ones, origin).var(axis=0).sum())
+
+
 class LinearRows(NamedTuple):
     """The rows of a fit.
 
-    rows, targets : rows have a last coordinate of 1 if there is an intercept, else of 0
+    passes : over the rows; these have a last coordinate of 1 if there is an intercept, else of 0
     sample_weight : what each row counts; those that count nothing are left out
     width : the number of features
     filled : how many features of a row are stored, on average
     intercept : is there one?
     radius : the largest norm of a row, without that coordinate
-    first : the first of the problems
     """
 
-    rows: Any
-    targets: Any
+    passes: Any
     sample_weight: np.ndarray
     width: int
     filled: float
     intercept: bool
     radius: float
-    first: int = 0
 
     @property
     def is_small(self) -> bool:
         """Is one thread of BLAS as good as more?"""
         return min(self.width, self.sample_weight.size) <= ONE_THREAD
 
-    def chosen(self, numbers: np.ndarray) -> Chosen:
-        return Chosen(numbers, self.rows, self.targets, self.sample_weight, self.first)
+    @property
+    def is_here(self) -> bool:
+        """Are the rows on this machine, and not on a device?"""
+        return isinstance(self.passes, HostPasses)
 
     def weighed(self, sample_weight: np.ndarray) -> LinearRows:
         """The same rows with other weights."""
-        return self._replace(sample_weight=sample_weight)
+        passes = self.passes._replace(sample_weight=sample_weight)
+        return self._replace(passes=passes, sample_weight=sample_weight)
 
     def parts(self, problems: int) -> list[slice]:
         """Which of so many problems are solved together."""
@@ -84,27 +128,23 @@ class LinearRows(NamedTuple):
 
     def oracle(self, task: Task, part: slice) -> LinearOracle:
         """The oracle of these problems."""
-        return LinearOracle(self._replace(first=part.start), part.stop - part.start)
+        passes = self.passes._replace(first=part.start)
+        return LinearOracle(self._replace(passes=passes), part.stop - part.start)
 
     def positive(self, numbers: np.ndarray, part: slice) -> np.ndarray:
         """Are these rows positive ones? One line for each of the problems."""
         lines = np.arange(part.stop - part.start)
         out = np.empty((lines.size, numbers.size), dtype=bool)
-        newton_passes.positive(self._replace(first=part.start).chosen(numbers), lines, out)
+        self.passes._replace(first=part.start).positive(numbers, lines, out)
         return out
-
-    def spread_of_features(self, numbers: np.ndarray) -> float:
-        """The sum of the variances of the features in these rows."""
-        ones, origin = np.ones(self.sample_weight.size), np.zeros(self.width + 1)
-        return float(gathered(self.rows, numbers, ones, origin).var(axis=0).sum())
 
     def spread(self, numbers: np.ndarray) -> float:
         """The mean squared distance of rows from their mean; of wide rows, their mean square."""
         if self.width <= MOST_DIRECT:
-            found = self.spread_of_features(numbers)
+            found = self.passes.spread(numbers, self.width)
         else:
             squares = np.empty(self.sample_weight.size)
-            newton_passes.squares(self.rows, numbers, squares)
+            newton_passes.squares(self.passes.rows, numbers, squares)
             found = float(squares[numbers].mean()) - self.intercept
         return max(found, 1e-14 * self.radius**2, 1e-300)
 
@@ -170,13 +210,13 @@ def exact_product(some: np.ndarray, others: np.ndarray) -> float:
 
 
 class LinearOracle(Oracle):
-    """A point of some problems, which share passes over the rows.
+    """A point of some problems, which share their passes over the rows.
 
     Attributes
     ----------
     everything : the rows that count
     weights : one line for each problem, the intercept last
-    numbers, chosen, slack : the rows of the present sample, and their slacks
+    numbers, slack : the rows of the present sample, and their slacks
     signs : which of them are positive, once the lowest outputs are looked at
     goals : what outputs should reach, one number or one for each slack
     sums, totals : the active rows times their slacks, see `newton_passes.pulls`
@@ -188,7 +228,7 @@ class LinearOracle(Oracle):
     sample_steps, sample_ratio = 10, 0.5
 
     def __init__(self, data: LinearRows, problems: int) -> None:
-        self.data, self.problems = data, problems
+        self.data, self.passes, self.problems = data, data.passes, problems
         self.all: Any = np.arange(problems)
         kind = np.int32 if data.sample_weight.size < 2**31 else np.int64
         self.everything = np.flatnonzero(data.sample_weight > 0.0).astype(kind)
@@ -204,7 +244,7 @@ class LinearOracle(Oracle):
     @property
     def is_direct(self) -> bool:
         """Are there few enough features for a Hessian?"""
-        return self.data.width <= MOST_DIRECT
+        return self.data.width <= MOST_DIRECT or not self.data.is_here
 
     @property
     def is_few(self) -> bool:
@@ -218,6 +258,8 @@ class LinearOracle(Oracle):
         return self.is_direct or self.is_few
 
     def curvature(self, stage: Stage) -> Curvature:
+        if not self.data.is_here:
+            return self.passes.curvature(self)  # type: ignore[no-any-return]
         return (Hessians if self.is_direct else Grams if self.is_few else Gradients)(self, stage)
 
     def samples(self, task: Task) -> list[np.ndarray]:
@@ -247,7 +289,7 @@ class LinearOracle(Oracle):
             # Few rows can be separated, and most end far below the limit. With a small mu they
             # come there one by one.
             gathers = is_gathered(data.filled, data.width)
-            of_features = data.spread_of_features(some) if gathers else data.spread(some)
+            of_features = self.passes.spread(some, data.width) if gathers else data.spread(some)
             penalty = max(penalty, 0.01 * of_features)
         return penalty
 
@@ -257,16 +299,15 @@ class LinearOracle(Oracle):
 
     def restrict(self, sample: np.ndarray | None) -> float:
         self.numbers = self.everything if sample is None else sample
-        self.chosen = self.data.chosen(self.numbers)
         shape = self.problems, self.numbers.size
-        self.slack, self.change = np.empty(shape), np.empty(shape)
+        self.slack, self.change = self.passes.empty(shape), self.passes.empty(shape)
         self.signs: Any = None
         self.look_anew(self.all)
         return self.numbers.size / self.everything.size
 
     def look_anew(self, which: np.ndarray) -> None:
         """Compute the slacks of these problems from their weights."""
-        newton_passes.signed_outputs(self.chosen, which, self.weights, self.slack)
+        self.passes.signed_outputs(self.numbers, which, self.weights, self.slack)
         self.travel[which], self.stale[which] = 0.0, True
         for c in which.tolist():
             self.slack[c] = self.goals_of(c) - self.slack[c]
@@ -291,7 +332,7 @@ class LinearOracle(Oracle):
             lines = np.concatenate([2 * stale, 2 * stale + 1])
             self.sums[lines], self.totals[lines], self.stale[stale] = 0.0, 0.0, False
             out = self.sums, self.totals
-            newton_passes.pulls(self.chosen, stale, self.slack, stage.limit, *out)
+            self.passes.pulls(self.numbers, stale, self.slack, stage.limit, out)
         self.units[which] = stage.penalty
         features = self.weights[which, : self.data.width]
         losses = self.totals[2 * which, 1] + self.totals[2 * which + 1, 1]
@@ -320,16 +361,15 @@ class LinearOracle(Oracle):
 
     def move(self, stage: Stage, which: np.ndarray, directions: np.ndarray) -> bool:
         moved = False
-        newton_passes.signed_outputs(self.chosen, which, directions, self.change)
+        self.passes.signed_outputs(self.numbers, which, directions, self.change)
         for c in which.tolist():
             w, step = self.weights[c, :-1], directions[c, :-1]
             along = Objective(stage.penalty, float(w @ step), float(step @ step), stage.limit)
-            given = self.slack[c], self.change[c], self.data.sample_weight, self.numbers, along
-            t = newton_passes.best_step(*given)
+            t = self.passes.best_step(self.numbers, self.slack[c], self.change[c], along)
             self.weights[c] += t * directions[c]
             self._travelled(c, t * directions[c])
             self._travelled(c, self.weights[c])
-            changed = newton_passes.move(self.slack[c], self.change[c], t, stage.limit)
+            changed = self.passes.move(self.slack[c], self.change[c], t, stage.limit)
             moved |= bool(changed or abs(t - 1.0) > 1e-6)
         self.stale[which] = True
         return moved
@@ -345,21 +385,20 @@ class LinearOracle(Oracle):
 
     def losses(self, c: int) -> float:
         """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``."""
-        lacking = np.maximum(self.slack[c] - (self.goals_of(c) - 1.0), 0.0)
-        return float(self.data.sample_weight[self.numbers] @ lacking)
+        return float(self.passes.losses(self.numbers, self.slack[c], self.goals_of(c)))
 
     # ------------------------------------------------------------------ hard margins and hinge loss
     def lowest(self, c: int) -> np.ndarray:
         """The lowest outputs of the positive and of the negative rows."""
         if self.signs is None:
-            self.signs = np.empty(self.slack.shape, bool)
-            newton_passes.positive(self.chosen, self.all, self.signs)
+            self.signs = self.passes.empty(self.slack.shape, bool)
+            self.passes.positive(self.numbers, self.all, self.signs)
         own, outputs = self.signs[c], self.goals_of(c) - self.slack[c]
-        return np.array([outputs[side].min() for side in (own, ~own)])
+        return np.array([self.passes.lowest(outputs[side]) for side in (own, ~own)])
 
     def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
         if np.ndim(self.goals) == 0:
-            self.goals = np.empty(self.slack.shape)
+            self.goals = self.passes.empty(self.slack.shape)
             self.goals[...] = 1.0
         for c in which.tolist():
             slack, goals = self.slack[c], self.goals[c]
@@ -463,14 +502,14 @@ class LinearOracle(Oracle):
         limit = self.units[c] / (2.0 * stage.task.penalty) if is_hinge else np.inf
         masses = counts * self.slack[c].clip(0.0, limit)
         own = np.empty((self.problems, numbers.size), bool)
-        newton_passes.positive(self.data.chosen(numbers), self.all[c : c + 1], own)
+        self.passes.positive(numbers, self.all[c : c + 1], own)
         sides = np.stack([np.where(own[c], masses, 0.0), np.where(own[c], 0.0, masses)])
         bias = exact_product(np.append(center[:width], 1.0), weights)
         ones, sums = np.ones(data.sample_weight.size), np.zeros((2, width))
         losses, square = 0.0, 0.0
         for start in range(0, numbers.size, BLOCK):
             part = slice(start, start + BLOCK)
-            block = gathered(self.data.rows, numbers[part], ones, center)[:, :width]
+            block = gathered(self.passes.rows, numbers[part], ones, center)[:, :width]
             outputs = np.where(own[c, part], 1.0, -1.0) * (block @ weights[:width] + bias)
             lacking = np.maximum(1.0 - outputs, 0.0)
             losses += float(counts[part] @ (lacking if is_hinge else lacking * lacking))
@@ -486,13 +525,13 @@ class LinearOracle(Oracle):
             for c in range(self.problems):
                 own, rest = self.lowest(c)
                 weights[c, -1] += 0.5 * (rest - own)
-        outputs = np.empty(self.slack.shape)
-        newton_passes.signed_outputs(self.chosen, self.all, weights, outputs)
+        outputs = self.passes.empty(self.slack.shape)
+        self.passes.signed_outputs(self.numbers, self.all, weights, outputs)
         plain = weights.copy()
         lost = 4.0 * ROUNDING * np.abs(plain[:, -1])
         plain[:, -1] = 0.0
         lost += rounding_of_products(plain) * data.radius
-        lowest = np.array([line.min() for line in outputs])
+        lowest = np.array([self.passes.lowest(line) for line in outputs])
         return geometric_margins(lowest - lost, plain, data.width)
 
     # ------------------------------------------------------------------------------- leave-one-out
@@ -515,8 +554,7 @@ class LinearOracle(Oracle):
             of_all = self.totals[2 * c : 2 * c + 2, 1].sum()
             losses[c, 0] = of_all + steps[c] @ (curved - 2.0 * pull)
         slack, change = self.slack[:, places], np.empty((self.problems, places.size))
-        chosen = self.data.chosen(self.numbers[places])
-        newton_passes.signed_outputs(chosen, self.all, steps, change)
+        self.passes.signed_outputs(self.numbers[places], self.all, steps, change)
         weights = self.data.sample_weight[self.numbers[places]]
         for c in self.all.tolist():
             active = np.flatnonzero(slack[c] > 0.0)
@@ -538,5 +576,5 @@ class LinearOracle(Oracle):
     def signed_outputs(self, numbers: np.ndarray) -> np.ndarray:
         """``y f(x)`` of these rows, which need not be among those that count."""
         out = np.empty((self.problems, numbers.size))
-        newton_passes.signed_outputs(self.data.chosen(numbers), self.all, self.weights, out)
+        self.passes.signed_outputs(numbers, self.all, self.weights, out)
         return out

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
+from maxmargin._extras import is_on_device
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.array_fields import Array, Saved, blank
 from maxmargin.kernels.functions import Kernel
-from maxmargin.kernels.points import Points
+from maxmargin.kernels.points import Points, library_of
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.kernel_model import products_on
 from maxmargin.models.model_formulas import Formula, Planes, kernel_formula
@@ -92,6 +93,9 @@ class Hyperplanes(ExactSolution):
 
     def outputs(self, X: Any) -> np.ndarray:
         """``w.x + b`` for each row and problem."""
+        if type(X) is not np.ndarray and is_on_device(X):
+            outputs = X @ library_of(X).asarray(np.ascontiguousarray(self.weights.T))
+            return np.asarray(outputs.get()) + self.bias
         return safe_sparse_dot(X, self.weights.T, dense_output=True) + self.bias
 
     def formula(self, features: int) -> Formula:
