@@ -84,7 +84,7 @@ class ScaledColumns(NamedTuple):
 
     def raise_units(self, row):
         """Let the units of a row follow its own values; is a peak new?"""
-        highest, is_new = self.highest_with(row), False
+        highest, is_new = self.highest[0], False  # a new highest value is the peak of its column
         for n in range(row.length[0]):
             j, x = row.columns[n], abs(row.values[n])
             is_new |= x > row.units[n] or (j != self.width and highest > self.known[0, j])
