@@ -168,6 +168,31 @@ def test_below_the_smallest_margin_no_error_founds_a_component(rho_min):
     assert len(free.components_) > len(limited.components_)
 
 
+def test_the_first_row_of_each_class_founds_a_component_below_the_smallest_margin():
+    """Four founding errors, where one error brings the margin to `rho_min`."""
+    clf = NOCA(rho=0.1, rho_min=0.09)
+    X, y = [[0.0], [5.0], [10.0], [15.0]], [0, 1, 2, 3]
+    clf.partial_fit(X, y, classes=range(4))
+    assert clf.n_margin_errors_ == len(clf.components_) == 4
+    assert NOCA.max_founding_errors(0.09) == pytest.approx(1.0)
+
+
+@settings(max_examples=60 if EVERYTHING else 25, deadline=None)
+@given(stream=streams(), parameters=settings_of_all_kinds(most=(100,)))
+def test_founding_errors_stay_below_the_bound(stream, parameters):
+    """Apart from the first row of each class."""
+    founded = errors = size = 0
+    seen = set()
+    for label, learner in zip(stream.y, play(NOCA(**parameters), stream), strict=True):
+        is_error, grows = learner.n_margin_errors_ > errors, len(learner.components_) > size
+        assert grows or label in seen
+        founded += is_error and grows and label in seen
+        errors, size = learner.n_margin_errors_, len(learner.components_)
+        seen.add(label)
+    named = {name: parameters[name] for name in ("rho_min", "rho", "tau")}
+    assert founded <= NOCA.max_founding_errors(**named) + 1e-9
+
+
 def test_founding_errors_in_numbers():
     assert NOCA.max_founding_errors(0.025, rho=0.1, tau=0.5) == pytest.approx(2.0)
     assert NOCA.max_founding_errors(0.2, rho=0.1, tau=0.5) == 0.0

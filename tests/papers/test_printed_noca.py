@@ -49,6 +49,12 @@ def test_a_row_can_join_the_nearest_component_of_any_class():
     assert learner.means_[:, 0].tolist() == [0.5, 4.0]
 
 
+def test_a_class_may_never_get_a_component_if_rows_join_those_of_any_class():
+    learner = PrintedNOCA(reading="nearest", rho=0.1, rho_min=0.09)
+    learner.partial_fit([[0.0], [5.0], [10.0], [15.0]], [0, 1, 2, 3], classes=range(4))
+    assert learner.components_.tolist() == [0]
+
+
 def test_variances_as_printed_are_mean_squares():
     learner = PrintedNOCA(reading="variances", epsilon=9.0, rho=0.0)
     learner.partial_fit([[2.0], [6.0], [2.0]], ["a", "b", "a"], classes=["a", "b"])

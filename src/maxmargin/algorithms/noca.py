@@ -149,8 +149,8 @@ class NOCA(Streamable):
     tau : float, default=0.9
         Factor by which each margin error lowers it, between 0 and 1.
     rho_min : float, default=0.0
-        When margin errors have lowered rho below this, no more components are founded, as if
-        `max_components` were reached, but for classes that have none: see `max_founding_errors`.
+        When margin errors have lowered rho below this, rows join the nearest component of their
+        class, and only the first row of a class founds one: see `max_founding_errors`.
     epsilon : float, default=1.0
         Distance within which a row joins a component. It is about the scale of the data: scale the
         features first.
@@ -190,9 +190,9 @@ class NOCA(Streamable):
 
     Notes
     -----
-    Guarantee: at most ``ln(r / rho) / ln(tau)`` margin errors that leave `rho_` at r or above; with
-    `rho_min` r, no others found components. The last hypothesis swings more from order to order
-    than the mistakes made on the way.
+    Guarantee: at most ``ln(r / rho) / ln(tau)`` margin errors that leave `rho_` at r or above. With
+    `rho_min` r, no others found components, except the first row of each class. The last hypothesis
+    swings more from order to order than the mistakes made on the way.
 
     The paper prints the difference of densities for f, without a weight for their rows, mean
     squares for variances, and lets a row join the nearest component of any class. Its theorems are
@@ -366,8 +366,9 @@ class NOCA(Streamable):
     def max_founding_errors(rho_min: float, *, rho: float = 0.1, tau: float = 0.9) -> float:
         """``log(rho_min / rho) / log(tau)``: bound on errors that create components (section 3.1).
 
-        Rows far from all components of their class found others, and so does the first row of each
-        class.
+        The first row of each class is not counted: it always founds a component. Add the number of
+        classes for a bound on all such errors; `max_components` must have room for one component of
+        each class. Rows far from all components of their class found components without an error.
 
         Examples
         --------

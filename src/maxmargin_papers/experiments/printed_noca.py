@@ -102,9 +102,10 @@ class PrintedNOCA(NOCA):
     ----------
     reading : {"variances", "nearest", "variances and nearest", "densities"}
         What is as printed: variances are mean squares of the features, and depend on the origin;
-        rows join the nearest component of any class, which keeps its label; margins are
-        differences of the densities of components of equal weight, and depend on the scale of the
-        data. The theorems are about the last.
+        rows join the nearest component of any class, which keeps its label, so a class whose first
+        row comes after `rho_min` or `max_components` is reached has none; margins are differences
+        of the densities of components of equal weight, and depend on the scale of the data. The
+        theorems are about the last.
     **parameters
         Of `NOCA`; with densities `rho` can be any number from 0.
     """
