@@ -82,12 +82,15 @@ def test_leave_one_out_error_tells_the_test_error():
     assert (fitted < path.loo_error).all()
 
 
-def test_multiples_of_weights_change_lambda_only():
+@pytest.mark.parametrize("multiple", [1e-6, 0.01, 100.0, 1e4])
+def test_the_grid_is_extended_for_weights_of_any_size(multiple):
     X, y = load_iris(return_X_y=True)
     one = MaxMargin(soft_margin="auto").fit(X, y)
-    four = MaxMargin(soft_margin="auto").fit(X, y, sample_weight=np.full(y.size, 4.0))
-    assert four.soft_margin_ == pytest.approx(4.0 * one.soft_margin_)
-    np.testing.assert_allclose(four.coef_, one.coef_, rtol=1e-6)
+    weights = np.full(y.size, multiple)
+    other = MaxMargin(soft_margin="auto").fit(X, y, sample_weight=weights)
+    assert other.soft_margin_ == pytest.approx(multiple * one.soft_margin_)
+    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6)
+    assert (np.diff(other.path_.lambdas) > 0.0).all()
 
 
 def test_class_weights_count_in_the_choice():

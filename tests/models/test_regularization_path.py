@@ -133,22 +133,35 @@ def test_impatience_ends_a_path(monkeypatch):
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_the_grid_follows_the_scale_of_rows_and_weights(scale):
+def test_the_grid_follows_the_scale_of_rows(scale):
     X, y, s = drawn(5)
     codes = (y > 0).astype(int)
     usual = usual_lambdas(posed(X, codes, s, 1.0).data)
-    spread = ((X - X.mean(axis=0)) ** 2).sum(axis=1).mean() * s.mean()
+    spread = s @ ((X - np.average(X, axis=0, weights=s)) ** 2).sum(axis=1) / s.sum()
     assert usual[0] < 1e-2 * spread < 1e2 * spread < usual[-1]
     np.testing.assert_allclose(usual[1:] / usual[:-1], np.sqrt(10.0))
     scaled = usual_lambdas(posed(scale * X + 7.0, codes, 5.0 * s, 1.0).data)
-    np.testing.assert_allclose(scaled, 5.0 * scale**2 * usual)
+    np.testing.assert_allclose(scaled, scale**2 * usual)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_rows_of_weight_2_have_the_grid_of_rows_that_occur_twice(monkeypatch, wide):
+    if wide:
+        monkeypatch.setattr(linear_oracle, "MOST_DIRECT", 0)
+    for seed in range(20):
+        X, y, _ = drawn(seed)
+        codes, counts = (y > 0).astype(int), 1.0 + np.arange(y.size) % 3
+        weighted = usual_lambdas(posed(X, codes, counts, 1.0).data)
+        repeated = np.repeat(np.arange(y.size), counts.astype(int))
+        data = posed(X[repeated], codes[repeated], np.ones(repeated.size), 1.0).data
+        np.testing.assert_array_equal(weighted, usual_lambdas(data))
 
 
 def test_the_grid_of_wide_rows(monkeypatch):
     X, y, s = drawn(5)
     monkeypatch.setattr(linear_oracle, "MOST_DIRECT", 0)
     lambdas = usual_lambdas(posed(X, (y > 0).astype(int), s, 1.0).data)
-    middle = (X**2).sum(axis=1).mean() * s.mean()
+    middle = s @ (X**2).sum(axis=1) / s.sum()
     assert lambdas[6] / np.sqrt(np.sqrt(10.0)) <= middle <= lambdas[6] * np.sqrt(np.sqrt(10.0))
 
 

@@ -29,6 +29,7 @@ from maxmargin.solvers.newton import NOTHING, Solution, Task, solve
 from maxmargin.solvers.regularization_path import (
     Posed,
     RegularizationPath,
+    automatic_path,
     follow_path,
     outputs_left_out,
     usual_lambdas,
@@ -47,9 +48,6 @@ from maxmargin.training.sample_weights import (
     weights_of_classes,
 )
 from maxmargin.training.state import Features, State
-
-# `soft_margin="auto"` ends after so many lambdas in turn that are no better than the best.
-PATIENCE = 3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -144,7 +142,8 @@ class MaxMargin(Kernels, Predicting):
     are, without coordinates of their own.
 
     A row of weight s has ``lambda / s`` in place of lambda: weight 2 is the same as the row twice,
-    weight 0 the same as no row. With hard margins, nonzero weights have no effect.
+    weight 0 the same as no row. (Leave-one-out leaves out a row of weight 2 as a whole, but each of
+    two equal rows for itself.) With hard margins, nonzero weights have no effect.
 
     With up to 1500 features, each step solves a linear system in the features (``n d^2`` operations
     for n active dense rows); with more features but few rows, a system in the rows. With many of
@@ -252,8 +251,8 @@ class MaxMargin(Kernels, Predicting):
         lambdas : array of shape (n_lambdas,), default=None
             Values of `soft_margin` above 0. By default 13 of them, a factor of ``sqrt(10)`` apart,
             around the mean squared distance of rows from their mean (with more than 1500 features:
-            their mean squared norm), rounded to such a power, times the mean sample weight. With a
-            kernel, distances are those in its space.
+            their mean squared norm), rounded to such a power. With a kernel, distances are those
+            in its space.
         return_weights : bool, default=False
             Return the weights and intercepts of all solutions.
 
@@ -467,8 +466,7 @@ class ExactTrainer:
         with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
             posed = self._posed(problem)
             if options.soft_margin == "auto":
-                lambdas = usual_lambdas(posed.data)
-                path = follow_path(posed, lambdas, advance, patience=PATIENCE, loo=self.loo)
+                path = automatic_path(posed, advance, self.loo)
                 posed = posed.with_penalty(path.soft_margin)
                 more = {"path_": path, "soft_margin_": path.soft_margin}
             found = solve(posed.data, posed.task, posed.number, advance)

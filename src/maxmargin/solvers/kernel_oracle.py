@@ -96,12 +96,11 @@ class KernelRows(NamedTuple):
 
     def spread(self, numbers: np.ndarray) -> float:
         """The mean squared distance of these rows from their mean, in the kernel's space."""
-        some = self.points.take(numbers)
-        mean, middle = (
-            self.kernel.diagonal(some).mean(),
-            self.products.gram(self.kernel, some, some).mean(),
-        )
-        return max(float(mean - middle), 1e-14 * float(mean), 1e-300)
+        some, shares = self.points.take(numbers), self.sample_weight[numbers]
+        shares = shares / shares.sum()
+        mean = float(shares @ self.kernel.diagonal(some))
+        middle = float(shares @ self.products.gram(self.kernel, some, some) @ shares)
+        return max(mean - middle, 1e-14 * mean, 1e-300)
 
 
 class KernelOracle:

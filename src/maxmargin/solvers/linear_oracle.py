@@ -84,7 +84,9 @@ class HostPasses(NamedTuple):
     def spread(self, numbers: np.ndarray, width: int) -> float:
         """The sum of the variances of the features in these rows."""
         ones, origin = np.ones(self.sample_weight.size), np.zeros(width + 1)
-        return float(gathered(self.rows, numbers, ones, origin).var(axis=0).sum())
+        block, shares = gathered(self.rows, numbers, ones, origin), self.sample_weight[numbers]
+        shares = shares / shares.sum()
+        return float(shares @ ((block - shares @ block) ** 2).sum(axis=1))
 
 
 class LinearRows(NamedTuple):
@@ -145,7 +147,8 @@ class LinearRows(NamedTuple):
         else:
             squares = np.empty(self.sample_weight.size)
             newton_passes.squares(self.passes.rows, numbers, squares)
-            found = float(squares[numbers].mean()) - self.intercept
+            found = np.average(squares[numbers], weights=self.sample_weight[numbers])
+            found = float(found) - self.intercept
         return max(found, 1e-14 * self.radius**2, 1e-300)
 
 

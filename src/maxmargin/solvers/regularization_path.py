@@ -22,6 +22,9 @@ from maxmargin.solvers.newton import Advance, Task, approach, finish, newton, si
 
 # How many lambdas, so many of them to a factor of 10.
 LAMBDAS, PER_DECADE = 13, 2
+# The choice ends after so many lambdas in turn that are no better than the best, and after so many
+# extensions of the grid.
+PATIENCE, MOST_EXTENSIONS = 3, 8
 # Of more rows a random sample is left out: to choose lambda, and for their outputs themselves.
 MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
 FOLDS = 5
@@ -152,15 +155,48 @@ class RegularizationPath(NamedTuple):
 
 
 def usual_lambdas(data: Rows) -> np.ndarray:
-    """A grid about the mean squared distance of rows from their mean, times their mean weight.
+    """A grid about the mean squared distance of rows from their mean.
 
-    In powers of the root of 10, so that similar rows have the same lambdas.
+    In powers of the root of 10, so that similar rows have the same lambdas. A row of weight 2
+    counts as the row twice.
     """
     there = np.flatnonzero(data.sample_weight > 0.0)
     some = there[:: max(1, there.size // BLOCK)][:BLOCK]
     middle = np.round(PER_DECADE * np.log10(data.spread(some)))
     steps = np.arange(LAMBDAS) - LAMBDAS // 2
-    return np.asarray(10.0 ** ((middle + steps) / PER_DECADE) * data.sample_weight[there].mean())
+    return np.asarray(10.0 ** ((middle + steps) / PER_DECADE))
+
+
+def automatic_path(problems: Posed, advance: Advance, loo: str) -> RegularizationPath:
+    """The path that chooses lambda, which goes on as long as the best one is at an end.
+
+    Without sample weights it does not: the grid suits rows that count 1 each.
+    """
+    lambdas = usual_lambdas(problems.data)
+    path = follow_path(problems, lambdas, advance, patience=PATIENCE, loo=loo)
+    weights = problems.data.sample_weight[problems.numbers]
+    for _ in range(MOST_EXTENSIONS if (weights != 1.0).any() else 0):
+        ratio = 10.0 ** (np.arange(1, LAMBDAS) / PER_DECADE)
+        if path.best == path.lambdas.size - 1:
+            further = path.lambdas[-1] * ratio
+        elif path.best == 0:
+            further = path.lambdas[0] / ratio[::-1]
+        else:
+            break
+        path = joined(path, follow_path(problems, further, advance, patience=PATIENCE, loo=loo))
+    return path
+
+
+def joined(path: RegularizationPath, other: RegularizationPath) -> RegularizationPath:
+    """Two paths of the same problems as one."""
+    order = np.argsort(np.concatenate([path.lambdas, other.lambdas]))
+    fields = zip(path._fields, path, other, strict=True)
+    found: dict[str, Any] = {
+        name: np.concatenate([one, two])[order]
+        for name, one, two in fields
+        if isinstance(one, np.ndarray)
+    }
+    return path._replace(**found)
 
 
 def follow_path(
