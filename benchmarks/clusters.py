@@ -1,6 +1,6 @@
 """Learning from many places: ``python -m benchmarks.clusters WHAT``.
 
-WHAT is rounds, mixing, coordinator, workers, kill or files; each prints a table for
+WHAT is rounds, coordinator, workers, kill or files; each prints a table for
 ``docs/clusters.md``. The last three need Dask. Times mean something only if nothing else runs. BLAS
 is held to one thread by the tasks themselves.
 """
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import MaxMargin, PassiveAggressive
+from maxmargin import MaxMargin
 from maxmargin.distributed import Held, Plain, fit
 
 SHARDS = (1, 4, 16, 64, 256, 1024)
@@ -62,23 +62,6 @@ def ratios_of(shards: list[Held]) -> list[float]:
     ratios: list[float] = []
     fit(MaxMargin(), shards, report=lambda progress: ratios.append(progress.ratio))
     return ratios
-
-
-def mixing(n: int, d: int) -> None:
-    """What mixing costs: accuracy on unseen rows."""
-    X, y = rows_of(0, n, d)
-    new, labels = rows_of(1, 50_000, d)
-    clf = PassiveAggressive(C=0.01)
-    print(f"{n:,} rows of {d} features, PassiveAggressive(C=0.01)\n")
-    print("| shards | rows of each | 1 round | 3 rounds | 10 rounds |\n|---:|---:|---:|---:|---:|")
-    for count in (*SHARDS, 4096):
-        scores = [
-            100 * fit(clf, shards_of(X, y, count), rounds=most).score(new, labels)
-            for most in (1, 3, 10)
-        ]
-        print(
-            f"| {count} | {n // count} | {' | '.join(f'{s:.2f} %' for s in scores)} |", flush=True
-        )
 
 
 class Timed(Plain):
@@ -241,7 +224,6 @@ def peak_memory() -> int:
 
 SIZES = {
     rounds: (204_800, 50),
-    mixing: (204_800, 50),
     coordinator: (320_000, 200),
     workers: (3_200_000, 50),
     kill: (320_000, 50),

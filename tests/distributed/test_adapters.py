@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from distributed_parts import evenly, noisy, same
 
-from maxmargin import MaxMargin, PassiveAggressive
+from maxmargin import MaxMargin
 from maxmargin.distributed import fit
 from maxmargin.distributed.shards import ShardError
 
@@ -30,11 +30,8 @@ def test_ray():
     try:
         executor = adapter("Ray")["RayExecutor"]()
         X, y = noisy(600, 4)
-        for clf in (MaxMargin(), PassiveAggressive()):
-            far = fit(clf, evenly(X, y, 10), executor)
-            coefs = far.coef_.tobytes()
-            assert same(far, fit(clf, evenly(X, y, 10)))
-            assert coefs == clf.coef_.tobytes()
+        far = fit(MaxMargin(), evenly(X, y, 10), executor)
+        assert same(far, fit(MaxMargin(), evenly(X, y, 10)))
         X[70, 2] = float("nan")
         with pytest.raises(ShardError, match="partition 1: Input X contains NaN"):
             fit(MaxMargin(), evenly(X, y, 10), executor)

@@ -12,7 +12,7 @@ import pytest
 from streamed import saved_bytes, stopped
 from streams.versions import FORMATS, opened, read, rows_of
 
-from maxmargin import AMIRA, streams
+from maxmargin import AMIRA, MaxMargin, streams
 from maxmargin.distributed import Plain, files, fit
 from maxmargin.streams.files import is_address, shown
 
@@ -85,7 +85,7 @@ def test_files_of_a_cluster(memory):
         memory.pipe_file(f"/parts/{k}.csv", FORMATS["rows.csv"](k))
     shards = files("memory://parts/*.csv")
     assert len(shards) == 3
-    assert fit(AMIRA(), shards, Plain()).classes_.tolist() == [-1, 1]
+    assert fit(MaxMargin(), shards, Plain()).classes_.tolist() == [-1, 1]
 
 
 def test_what_is_not_there(site, memory):

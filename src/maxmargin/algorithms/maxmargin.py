@@ -319,13 +319,12 @@ class MaxMargin(Kernels, Predicting):
                 f"{self.soft_margin!r}: {otherwise}."
             )
 
-    def conclude(self, state: State, radius: float, limit: str) -> None:
+    def conclude(self, state: State, radius: float) -> None:
         """Know what was found, for rows of at most that norm; warn if it is not what was asked for.
 
-        For solvers elsewhere, see `maxmargin.distributed`; ``limit`` is the name of their limit on
-        steps.
+        For solvers elsewhere, see `maxmargin.distributed`.
         """
-        self._state, warning = self._new_trainer().concluded(state, radius, limit)
+        self._state, warning = self._new_trainer().concluded(state, radius)
         warn_of(warning)
 
     @property
@@ -576,9 +575,9 @@ class ExactTrainer:
             cache_bytes=1e6 * self.spec.kernel.cache_size,
         )
 
-    def concluded(self, state: State, radius: float, limit: str = "max_iter") -> Fitted:
+    def concluded(self, state: State, radius: float) -> Fitted:
         """The state, and a warning if the solution is not what was asked for."""
-        return Fitted(state, "" if state.converged else self._complaint(state, radius, limit))
+        return Fitted(state, "" if state.converged else self._complaint(state, radius))
 
     def learn(
         self,
@@ -595,7 +594,7 @@ class ExactTrainer:
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         return outputs(self.options, state, X)
 
-    def _complaint(self, state: State, radius: float, limit: str) -> str:
+    def _complaint(self, state: State, radius: float) -> str:
         """What a user should know about a fit that did not reach what was asked for."""
         certificate = certificate_of(state)
         separable = certificate.bound > NOTHING * radius
@@ -609,11 +608,11 @@ class ExactTrainer:
         is_hinge = self.loss == "hinge" and self.options.soft_margin > 0.0
         what = "as optimum over objective" if is_hinge else "of the best margin"
         advice = (
-            f"Increase {limit}, or center and scale the features: rounding may prevent further "
+            "Increase max_iter, or center and scale the features: rounding may prevent further "
             "progress."
         )
         if self.options.soft_margin == 0.0 and certificate.margin <= 0.0:
-            advice = f"Increase {limit}, or use soft_margin > 0 if the rows are not separable."
+            advice = "Increase max_iter, or use soft_margin > 0 if the rows are not separable."
         return (
             f"MaxMargin certifies {certificate.ratio:.6g} {what} after {steps}; "
             f"tol={tol} asks for 1 - {tol}. {advice}"

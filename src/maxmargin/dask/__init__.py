@@ -49,14 +49,10 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator
-        `MaxMargin`, which is solved exactly by rounds over all partitions; or an online learner
-        with linear weights, which makes a pass over each partition; the models are averaged.
+    estimator : MaxMargin
+        It is solved exactly, by at most ``max_iter`` rounds over all partitions.
     client : distributed.Client, default=None
         By default the current one; none is started.
-    rounds : int, default=None
-        Maximum number of rounds. By default the `max_iter` of `MaxMargin`, and one for other
-        learners.
 
     Attributes
     ----------
@@ -78,15 +74,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     >>> clf.to_local().predict([[0.5, 1.0]])  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        client: Any = None,
-        rounds: int | None = None,
-    ) -> None:
+    def __init__(self, estimator: Any, client: Any = None) -> None:
         self.estimator = estimator
         self.client = client
-        self.rounds = rounds
 
     # ------------------------------------------------------------------------------------- learning
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
@@ -107,16 +97,16 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
             Options of `maxmargin.streams.open` for files, such as ``label="spam"``.
         """
         local = clone(self.estimator)
-        check_can_learn(local, self.rounds)
+        check_can_learn(local)
         executor = DaskExecutor(self._client())
         shards = _shards(executor, X, y, sample_weight, options)
-        title = f"{type(local).__name__} on {len(shards)} partitions"
+        title = f"MaxMargin on {len(shards)} partitions"
         with bar(title, None, "rounds", enabled=bool(local.verbose)) as advance:
 
             def report(progress: RoundProgress) -> None:
                 advance(1, note=f"round {progress.rounds}, certified {progress.ratio:.4f}")
 
-            fit(local, shards, executor, rounds=self.rounds, report=report)
+            fit(local, shards, executor, report=report)
         self.estimator_ = local
         return self
 
@@ -143,7 +133,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """The client is shared, since it cannot be copied."""
-        return type(self)(clone(self.estimator), self.client, self.rounds)
+        return type(self)(clone(self.estimator), self.client)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the client, which cannot be pickled."""

@@ -1,21 +1,18 @@
-"""Fitting a learner to shards: a survey, then rounds."""
+"""Fitting `MaxMargin` to shards: a survey, then rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from maxmargin.algorithms.maxmargin import MaxMargin, as_state
 from maxmargin.distributed.distributed_newton import Report, RoundProgress, solved
 from maxmargin.distributed.executor import Executor, Plain
-from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
 from maxmargin.distributed.shards import File, Schemas, encoded
 from maxmargin.distributed.survey import Job, Overview, SurveyQuestion, overview_of
 from maxmargin.training.inputs import problems_for
-from maxmargin.training.protocol import put_state
 
 
 def quiet(progress: RoundProgress) -> None:
@@ -23,25 +20,22 @@ def quiet(progress: RoundProgress) -> None:
 
 
 def fit(
-    estimator: Any,
+    estimator: MaxMargin,
     shards: Sequence[Any],
     executor: Executor | None = None,
     *,
-    rounds: int | None = None,
     report: Report = quiet,
-) -> Any:
+) -> MaxMargin:
     """Fit an estimator to the rows of all shards.
 
     Parameters
     ----------
-    estimator : MaxMargin, or an online learner with linear weights
-        An error or Ctrl-C leaves it unchanged.
+    estimator : MaxMargin
+        Its ``max_iter`` limits the number of rounds. An error or Ctrl-C leaves it unchanged.
     shards : list of Held, or of File
         See `files`. A shard may be empty or have a single class.
     executor : Executor, default=None
         By default `Plain()`: this process, one shard after the other.
-    rounds : int, default=None
-        Maximum number of rounds; by default the `max_iter` of `MaxMargin`, else 1.
     report : callable, default=None
         Called with the `RoundProgress` after each round.
 
@@ -57,59 +51,51 @@ def fit(
     """
     if not shards:
         raise ValueError("There are no shards to learn from.")
-    check_can_learn(estimator, rounds)
-    exact = isinstance(estimator, MaxMargin)
+    check_can_learn(estimator)
     executor, learner = executor or Plain(), clone(estimator)
     overview, ready, schema = _surveyed(learner, shards, executor)
-    job = Job(learner, overview, executor, ready)
-    if not exact:
-        state = mixed(job, rounds or 1, report)
-        put_state(estimator, state._replace(schema=schema))
-    else:
-        columns, most, limit = overview.columns, int(learner.max_iter), "max_iter"
-        if rounds is not None and rounds <= most:
-            most, limit = rounds, "rounds"
-        problems = problems_for(columns.classes, multilabel=columns.multilabel)
-        found = solved(job, problems, most, report)
-        state = as_state(found, columns.classes, columns.features, columns.multilabel)
-        estimator.conclude(state._replace(schema=schema), overview.found.radius, limit)
+    columns = overview.columns
+    problems = problems_for(columns.classes, multilabel=columns.multilabel)
+    found = solved(Job(learner, overview, executor, ready), problems, report)
+    state = as_state(found, columns.classes, columns.features, columns.multilabel)
+    estimator.conclude(state._replace(schema=schema), overview.found.radius)
     return estimator
 
 
-def check_can_learn(estimator: Any, rounds: int | None) -> None:
+def check_can_learn(estimator: Any) -> None:
     """Raise if an estimator cannot learn from shards, before any is read."""
-    if rounds is not None and not (isinstance(rounds, Integral) and rounds >= 1):
-        raise ValueError(f"rounds must be None or a whole number from 1 on, got {rounds!r}.")
-    if isinstance(estimator, MaxMargin):
-        estimator.check_can_fit()
-        if estimator.kernel != "linear" or estimator.device != "cpu":
-            raise ValueError(
-                "MaxMargin learns from shards with kernel='linear' and device='cpu' only: fit all "
-                "rows on one machine."
-            )
-        if estimator.soft_margin == "auto" or estimator.calibration is not None:
-            raise ValueError(
-                "MaxMargin leaves rows out with all rows in one place: for shards give soft_margin "
-                f"a number, got {estimator.soft_margin!r}, and leave calibration at None, got "
-                f"{estimator.calibration!r}; MaxMargin.path of some of the rows suggests a number, "
-                "to be multiplied by the ratio of their numbers."
-            )
-        if estimator.soft_margin == 0.0:
-            raise ValueError(
-                "MaxMargin learns soft margins from shards, got soft_margin=0: use a small "
-                "soft_margin, or fit all rows on one machine."
-            )
-        if estimator.loss != "squared_hinge":
-            raise ValueError(
-                f"MaxMargin cannot learn from shards with loss={estimator.loss!r}: use "
-                "loss='squared_hinge', or fit all rows on one machine."
-            )
-    else:
-        check_can_mix(estimator, rounds or 1)
+    if not isinstance(estimator, MaxMargin):
+        raise TypeError(
+            f"{type(estimator).__name__} cannot learn from rows in many places: use MaxMargin, or "
+            "fit_stream of an online learner over all files on one machine."
+        )
+    estimator.check_can_fit()
+    if estimator.kernel != "linear" or estimator.device != "cpu":
+        raise ValueError(
+            "MaxMargin learns from shards with kernel='linear' and device='cpu' only: fit all "
+            "rows on one machine."
+        )
+    if estimator.soft_margin == "auto" or estimator.calibration is not None:
+        raise ValueError(
+            "MaxMargin leaves rows out with all rows in one place: for shards give soft_margin "
+            f"a number, got {estimator.soft_margin!r}, and leave calibration at None, got "
+            f"{estimator.calibration!r}; MaxMargin.path of some of the rows suggests a number, "
+            "to be multiplied by the ratio of their numbers."
+        )
+    if estimator.soft_margin == 0.0:
+        raise ValueError(
+            "MaxMargin learns soft margins from shards, got soft_margin=0: use a small "
+            "soft_margin, or fit all rows on one machine."
+        )
+    if estimator.loss != "squared_hinge":
+        raise ValueError(
+            f"MaxMargin cannot learn from shards with loss={estimator.loss!r}: use "
+            "loss='squared_hinge', or fit all rows on one machine."
+        )
 
 
 def _surveyed(
-    learner: BaseEstimator, shards: Sequence[Any], executor: Executor
+    learner: MaxMargin, shards: Sequence[Any], executor: Executor
 ) -> tuple[Overview, Any, dict[str, Any] | None]:
     """The survey of all rows, shards with class codes, and the schema of files."""
     placed, schema = executor.place(shards), None

@@ -18,9 +18,9 @@ from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.rows import Tail
 from maxmargin.distributed.shards import Rows
 from maxmargin.distributed.survey import Job, Overview
-from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.linear_model import as_rows
 from maxmargin.solvers import newton_passes as passes
+from maxmargin.solvers.blas_threads import one_thread
 from maxmargin.solvers.hessian import (
     ConjugateGradients,
     Gathering,
@@ -256,17 +256,18 @@ class ShardOracle(Oracle):
     ----------
     weights : the points
     pulls, totals, curvatures, values : at the points, but for those of stale problems
-    rounds : how often shards were asked about points, at most ``most`` times
+    rounds : how often shards were asked about points, at most `max_iter` times
     """
 
     is_small, sample_steps, sample_ratio = False, 0, 0.0
 
-    def __init__(self, job: Job, part: slice, most: int, report: Report) -> None:
+    def __init__(self, job: Job, part: slice, report: Report) -> None:
         learner, overview = job.learner, job.overview
-        self.job, self.overview, self.most, self.report = job, overview, most, report
+        self.job, self.overview, self.report = job, overview, report
         self.problems, self.first = part.stop - part.start, part.start
         self.intercept, self.width = bool(learner.fit_intercept), overview.columns.features.count
         self.penalty, self.rounds = float(learner.soft_margin), 0
+        self.most = int(learner.max_iter)
         self.weights = np.zeros((self.problems, self.width + 1))
         self.pulls = np.zeros((2 * self.problems, self.width + 1))
         self.totals, self.values = np.zeros((2 * self.problems, 3)), np.zeros(self.problems)
@@ -406,8 +407,8 @@ class ShardOracle(Oracle):
         return soft_evidence((pulls, totals), self.intercept, penalty, updates, float(radius))
 
 
-def solved(job: Job, problems: int, most: int, report: Report) -> Solution:
-    """The hyperplanes after at most ``most`` rounds."""
+def solved(job: Job, problems: int, report: Report) -> Solution:
+    """The hyperplanes after at most `max_iter` rounds."""
     learner, overview = job.learner, job.overview
     (X, y, weight), task = overview.sample, task_of(learner)
     codes = inputs.class_codes(y, overview.columns.classes)
@@ -419,7 +420,7 @@ def solved(job: Job, problems: int, most: int, report: Report) -> Solution:
     at_once = max(1, MOST_KEPT // kept)
     for first in range(0, problems, at_once):
         part = slice(first, min(first + at_once, problems))
-        oracle = ShardOracle(job, part, most, report)
+        oracle = ShardOracle(job, part, report)
         oracle.put(start[part])
-        found.append(newton(oracle, task._replace(max_iter=most - 1)))
+        found.append(newton(oracle, task._replace(max_iter=task.max_iter - 1)))
     return Solution.joined(found)

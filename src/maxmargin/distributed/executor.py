@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from maxmargin.distributed.shards import ShardError
-from maxmargin.models.blas_threads import one_thread
+from maxmargin.solvers.blas_threads import one_thread
 
 FAN_IN = 8  # number of answers that are merged at once
 

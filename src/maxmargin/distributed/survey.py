@@ -47,14 +47,11 @@ class ShardTotals(NamedTuple):
     totals: np.ndarray  # of the weights of each label; numbers of rows, if several per row
     total_weight: float
     least: float  # weight
-    weighted: bool  # are there weights other than 1?
     radius: float  # the largest norm of a row
     samples: tuple[SampledRows, ...]  # of each shard
 
 
-NOTHING = ShardTotals(
-    0, 0, "", None, ("", ""), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, ()
-)
+NOTHING = ShardTotals(0, 0, "", None, ("", ""), np.zeros(0), np.zeros(0), 0.0, np.inf, 0.0, ())
 
 
 class SurveyQuestion(NamedTuple):
@@ -73,7 +70,6 @@ class SurveyQuestion(NamedTuple):
             inputs.check_labels(y)
             radius = inputs.check_values(X, features)
             weight = check_weights(block.weight, X.shape[0])
-            weighted = bool((weight != 1.0).any())
             if not weight.all():
                 X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
             layout = "sparse" if sparse.issparse(X) else "dense"
@@ -81,7 +77,6 @@ class SurveyQuestion(NamedTuple):
                 name=shard.name,
                 columns=features,
                 kinds=(_kind_of(y), layout),
-                weighted=weighted,
                 radius=radius,
             )
             if reservoir is None:
@@ -129,7 +124,6 @@ class SurveyQuestion(NamedTuple):
             totals=totals,
             total_weight=float(np.sum([part.total_weight for part in parts])),
             least=min(part.least for part in parts),
-            weighted=any(part.weighted for part in parts),
             radius=max(part.radius for part in parts),
             samples=tuple(sample for part in parts for sample in part.samples),
         )
@@ -240,7 +234,7 @@ def overview_of(learner: BaseEstimator, found: ShardTotals) -> Overview:
         class_weight = weights_by_totals(learner.class_weight, classes, found.totals)
         total, least = float(found.totals @ class_weight), found.least * float(class_weight.min())
         check_products(np.array([least, total]))
-        found = found._replace(total_weight=total, least=least, weighted=True)
+        found = found._replace(total_weight=total, least=least)
     columns = Columns(learner, features, classes, class_weight, multilabel)
     X, y, weight = (stacked([part[k] for part in found.samples]) for k in range(3))
     if not multilabel:

@@ -17,7 +17,6 @@ from maxmargin.evaluate.predictions import leads
 from maxmargin.models.base import build
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.linear_model import LinearModel, as_rows
-from maxmargin.models.model_mixing import adopted
 from maxmargin.training.inputs import class_codes, shown
 from maxmargin.training.outputs import check_new_X
 from maxmargin.training.protocol import put_state, state_of, trainer_of
@@ -39,7 +38,7 @@ def fixed_copy(clf: BaseEstimator) -> BaseEstimator:
     model = build(trainer_of(plain).spec, weights.shape[0], nothing, unseen=state.unseen).model
     assert isinstance(model, LinearModel)
     pooled = State(
-        model=adopted(model, weights, intercepts, trials=state.model.trials()),
+        model=model.with_weights(weights, intercepts, trials=state.model.trials()),
         classes=state.classes,
         features=copy.deepcopy(state.features),
         margins=np.full(model.n_margins(), np.nan),

@@ -16,7 +16,6 @@ from maxmargin.algorithms.pegasos import Pegasos
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.models.linear_model import LinearModel
-from maxmargin.models.model_mixing import adopted
 from maxmargin.training.protocol import put_state, state_of
 
 # Parameters that mean the same.
@@ -78,7 +77,7 @@ def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
     assert state is not None
     assert isinstance(state.model, LinearModel)
     names = getattr(given, "feature_names_in_", None)
-    model = adopted(state.model, given.coef_, given.intercept_, trials=int(given.t_) - 1)
+    model = state.model.with_weights(given.coef_, given.intercept_, trials=int(given.t_) - 1)
     put_state(learner, state._replace(model=model, features=state.features._replace(names=names)))
     return learner
 

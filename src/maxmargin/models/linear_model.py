@@ -32,7 +32,7 @@ from maxmargin.spaces.certificate_vectors import (
 from maxmargin.spaces.diagonal_space import AdaptiveRates, Confidence, DiagonalSpace, Leader
 from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.joint_space import JointSpace, JointWitness, KBest, OneBest
-from maxmargin.spaces.linear_space import LinearSpace
+from maxmargin.spaces.linear_space import LinearSpace, fold_all
 from maxmargin.spaces.pair_space import ELSEWHERE, FOREIGN, NOBODY, POSITIVE, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.pnorm_plane import PlaneSpace
@@ -263,6 +263,26 @@ class LinearModel(OnlineModel):
             if mark.size:
                 mark[problems] = vectors[problems]
         mark_masses(self.linear.scalars.table, problems)
+
+    def with_weights(
+        self, coefficients: np.ndarray, intercepts: np.ndarray, *, trials: int
+    ) -> LinearModel:
+        """A copy of this untrained model with these weights, as if after so many trials.
+
+        Their rows are unknown, so bounds use only what is learned later.
+        """
+        if not (np.isfinite(coefficients).all() and np.isfinite(intercepts).all()):
+            raise ValueError("The weights are not all numbers.")
+        offset = self.tail.offset
+        if offset == 0.0 and np.any(intercepts):
+            raise ValueError("There are intercepts, but no coordinate for them.")
+        model = self.copy()
+        model.linear.weights[:, : self.width()] = coefficients
+        if offset > 0.0:
+            model.linear.weights[:, self.width()] = np.asarray(intercepts) / offset
+        model.tally.trials = trials
+        fold_all(model.linear)
+        return model.continued()
 
     # ----------------------------------------------------------------------------- what was learned
     def weights(self) -> np.ndarray:

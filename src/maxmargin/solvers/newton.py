@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from maxmargin.certificates.evidence import Evidence
-from maxmargin.models.blas_threads import one_thread
+from maxmargin.solvers.blas_threads import one_thread
 
 # So many steps without gain mean that rounding leaves none; less is no gain, relative to P.
 PATIENCE, GAIN = 3, 1e-14

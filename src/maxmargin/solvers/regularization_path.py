@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.models.blas_threads import one_thread
+from maxmargin.solvers.blas_threads import one_thread
 from maxmargin.solvers.certified_leave_one_out import deviations
 from maxmargin.solvers.hessian import BLOCK
 from maxmargin.solvers.kernel_oracle import KernelRows

@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin.core.array_fields import Array, Follows, Saved
 from maxmargin.core.loop import AnyRow
-from maxmargin.core.numba_backend import bridge, with_methods_of
+from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 from maxmargin.spaces.problem_scalars import Scalars
 
 
@@ -142,3 +142,10 @@ class LinearSpace(NamedTuple):
 bridge("updates", "norm2", "output", "aim", "move", "record_step", "rescale", "rescale_lines")
 bridge("mean_output", "mean_output_under")
 bridge("fold_lines", "maintain", inline=False)
+
+
+@Compiled
+def fold_all(space):  # type: ignore[no-untyped-def]
+    """Recompute all that depends on the weights of a `LinearSpace`."""
+    for c in range(space.problems()):
+        space.fold_lines(c, c, c + 1, 1.0)
