@@ -36,6 +36,8 @@ def test_it_learns_predicts_and_reports(real, tmp_path):
     assert real.predict(rows[0]) == "no"
     assert set(real.decision_function(rows[0])) == set(CLASSES)
     assert [list(each) for each in real.decision_function(rows)] == [CLASSES] * 2
+    assert set(real.explain(rows[0])) == {"a", "b"}
+    assert [set(each) for each in real.explain(rows)] == [{"a", "b"}] * 2
     assert real.predict(rows[1], id="v") == "yes"
     assert real.predict(rows, id=["v1", "v2"]) == ["no", "yes"]
     assert real.label("v", "yes") == {"learned": 1, "duplicate": False, "sequence": 3}

@@ -6,6 +6,7 @@ import json
 import random
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("starlette")
@@ -14,9 +15,11 @@ pytest.importorskip("msgspec")
 from serve.asking import NDJSON, ask, asked, learn, lines
 
 from maxmargin import AMIRA, AutoMargin, PassiveAggressive, Perceptron, load, streams
-from maxmargin.evaluate import progressive
+from maxmargin.certificates.error_bound import error_bound
+from maxmargin.evaluate import explain, progressive
 from maxmargin.serve import create_app
 from maxmargin.serve.beginnings import as_file
+from maxmargin.streams import Recipe
 
 CLASSES = ["no", "yes"]
 
@@ -383,3 +386,55 @@ def test_drift_alarms_are_a_function_of_the_events(opened):
     app.close()
     again = opened(None, None)
     assert ask(again, "GET", "/model").json["drift"] == found
+
+
+# ---------------------------------------------------------------------------------- explanations
+@pytest.mark.parametrize("options", [{}, {"coverage": 0.8}])
+def test_why(opened, options):
+    app = opened(AutoMargin(), **options)
+    rows, labels = rows_and_labels(100)
+    asking = {"row": rows[0], "why": True}
+    assert ask(app, "POST", "/predict", asking).json["why"] == {}  # nothing is learned yet
+    ask(app, "POST", "/learn", {"rows": rows, "labels": labels})
+    clf = load(io.BytesIO(ask(app, "GET", "/model/file").body))
+    expected = [explain(clf, row) for row in rows[:3]]
+    found = ask(app, "POST", "/predict", asking).json
+    assert found == {"prediction": expected[0].label, "why": expected[0].contributions}
+    assert list(found["why"]) == list(expected[0].contributions)  # the largest first
+    found = ask(app, "POST", "/predict", {"rows": rows[:3], "why": True}).json
+    assert found["why"] == [each.contributions for each in expected]
+
+
+def test_why_has_the_largest_contributions_and_limits(opened):
+    app, wide = opened(), {f"c{k}": float(k) for k in range(40)}
+    learn(app, wide, "yes")
+    found = ask(app, "POST", "/predict", {"row": wide, "why": True}).json["why"]
+    assert list(found) == [f"c{k}" for k in range(39, 19, -1)]
+    long = {"c1": 1.0, "text": "a-b " * 250}
+    refused = ask(app, "POST", "/predict", {"row": long, "why": True})
+    assert refused.status == 422
+    assert "500 values and words, these have 501" in refused.json["error"]
+    assert ask(app, "POST", "/predict", {"row": long}).status == 200
+
+
+def test_why_with_a_recipe_and_a_list(opened):
+    rows, labels = rows_and_labels(200)
+    source = streams.open(pd.DataFrame(rows).assign(label=labels), label="label", recipe=Recipe())
+    app = opened(AutoMargin().fit_stream(source), classes=None)
+    found = ask(app, "POST", "/predict", {"row": {"clicks": 8, "from": None}, "why": True}).json
+    assert (found["prediction"], list(found["why"])) == ("yes", ["clicks"])
+    listed = opened(folder="listed")
+    learn(listed, [1.0, 0.0], "yes")
+    found = ask(listed, "POST", "/predict", {"row": [2.0, 0.0], "why": True}).json
+    assert list(found["why"]) == ["x0"]
+
+
+def test_the_error_has_a_proved_bound(app):
+    assert ask(app, "GET", "/model").json["error_bound"] is None
+    assert "maxmargin_error_bound\n" not in ask(app, "GET", "/metrics").body.decode()
+    rows, labels = rows_and_labels(300)
+    ask(app, "POST", "/learn", {"rows": rows, "labels": labels})
+    state = ask(app, "GET", "/model").json
+    expected = error_bound(state["mistakes"], 300).bound
+    assert state["mistakes"] / 300 < state["error_bound"] == expected < 1.0
+    assert f"maxmargin_error_bound {expected}\n" in ask(app, "GET", "/metrics").body.decode()

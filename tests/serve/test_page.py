@@ -56,6 +56,7 @@ def test_the_page_shows_the_model_and_predicts(tmp_path):
             page.click("#ask-token button")
             page.wait("document.body.className === 'live'")
             assert "1,000 rows in 10 events" in page.text("#tiles")
+            assert "expected error at most" in page.text("#tiles")
             assert "<i>age</i>" in page.text("#weights")
             assert "<b>buys</b>" in page.text("#about")
             assert page.run("document.querySelectorAll('#accuracy path').length") == 2

@@ -17,6 +17,7 @@ from typing import Any
 
 __all__ = ["Client", "Refused", "ServeError", "Unavailable", "new_id"]
 
+Json = dict[str, Any]
 BUSY = {429, 502, 503, 504, 507}  # statuses after which the same request may succeed later
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds before the next attempt; they double, with jitter
 
@@ -66,19 +67,16 @@ class Client(contextlib.AbstractContextManager["Client", None]):
         self._url = urllib.parse.urlsplit(url)
         if self._url.scheme not in ("http", "https") or not self._url.hostname:
             raise ValueError(f"url must begin with http:// or https:// and a host, not {url!r}")
-        self._headers = {"Content-Type": "application/json"}
-        if token is not None:
-            self._headers["Authorization"] = f"Bearer {token}"
+        allowed = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._headers = {"Content-Type": "application/json"} | allowed
         self._timeout, self._retries, self._local = timeout, retries, threading.local()
 
-    def learn(
-        self, rows: Any, labels: Any, *, weights: Any = None, id: str | None = None
-    ) -> dict[str, Any]:
+    def learn(self, rows: Any, labels: Any, *, weights: Any = None, id: str | None = None) -> Json:
         """Let the model learn from one row or many, as one event, which is on the disk then."""
         values, many = _plain_rows(rows)
-        names = ("rows", "labels", "weights") if many else ("row", "label", "weight")
-        columns = values, _plain(labels), _plain(weights)
-        return self._post("/learn", dict(zip(names, columns, strict=True)) | {"id": id or new_id()})
+        one = {"row": values, "label": _plain(labels), "weight": _plain(weights)}
+        named = {f"{name}s": each for name, each in one.items()} if many else one
+        return self._post("/learn", named | {"id": id or new_id()})
 
     def predict(self, rows: Any, *, id: Any = None) -> Any:
         """The predicted label of one row, or of each; with an ``id`` for each, for `label`."""
@@ -96,21 +94,25 @@ class Client(contextlib.AbstractContextManager["Client", None]):
         """The classes in the prediction set of one row, or of each."""
         return self._predicted(rows, "set", "sets", set=True)
 
+    def explain(self, rows: Any) -> Any:
+        """The largest contributions of columns to the prediction of one row, or of each."""
+        return self._predicted(rows, "why", "why", why=True)
+
     def _predicted(self, rows: Any, one: str, several: str, id: Any = None, **asked: bool) -> Any:
         values, many = _plain_rows(rows)
         content = {"rows" if many else "row": values, "ids" if many else "id": _plain(id), **asked}
         return self._post("/predict", content)[several if many else one]
 
-    def label(self, ids: Any, labels: Any, *, weights: Any = None) -> dict[str, Any]:
+    def label(self, ids: Any, labels: Any, *, weights: Any = None) -> Json:
         """Send the label of a prediction that had an id, or the labels of several; learned once."""
-        columns, names = [_plain(ids), _plain(labels), _plain(weights)], ("id", "label", "weight")
+        keys, given, weights = _plain(ids), _plain(labels), _plain(weights)
         if isinstance(ids, str):
-            return self._post("/label", dict(zip(names, columns, strict=True)))
-        columns[2] = columns[2] or [None] * len(columns[0])
-        found = [dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True)]
+            return self._post("/label", {"id": keys, "label": given, "weight": weights})
+        columns = zip(keys, given, weights or [None] * len(keys), strict=True)
+        found = [{"id": key, "label": label, "weight": w} for key, label, w in columns]
         return self._post("/label", {"labels": found})
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Json:
         """The state of the model: counts, accuracy, certificate, parameters, columns."""
         return json.loads(self._ask("GET", "/model"))
 
@@ -120,10 +122,9 @@ class Client(contextlib.AbstractContextManager["Client", None]):
 
     def is_ready(self) -> bool:
         """Whether the server answers and accepts events."""
-        try:
+        with contextlib.suppress(OSError, http.client.HTTPException):
             return self._once("GET", "/health", None)[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
+        return False
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -133,7 +134,7 @@ class Client(contextlib.AbstractContextManager["Client", None]):
         if (found := self._local.__dict__.pop(f"connection {os.getpid()}", None)) is not None:
             found.close()
 
-    def _post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, path: str, content: Json) -> Json:
         body = json.dumps(content, default=_plain, allow_nan=False).encode()
         return json.loads(self._ask("POST", path, body))
 
@@ -186,8 +187,7 @@ def _plain_rows(rows: Any) -> tuple[Any, bool]:
     if not (isinstance(rows, list | tuple) or hasattr(rows, "tolist")):
         raise TypeError(f"rows must be dicts, lists, arrays or frames, not {type(rows).__name__}")
     found = _plain(rows)
-    first = found[0] if found else None
-    return found, isinstance(first, list | tuple | Mapping) or hasattr(first, "tolist")
+    return found, hasattr(next(iter(found), None), "__len__")
 
 
 def _plain(value: Any) -> Any:

@@ -73,6 +73,7 @@ def explain(
     reference: Any = None,
     orders: int = 16,
     random_state: int = 0,
+    feature_names: Any = None,
 ) -> Explanation:
     """Explain the prediction for one row by contributions of its columns.
 
@@ -95,6 +96,9 @@ def explain(
         Number of orders; every second one is the reverse of the one before.
     random_state : int, default=0
         Seed of the orders.
+    feature_names : array of str, default=None
+        The names of the columns of an array; by default those of the table that the classifier was
+        fitted on, or else x0, x1, ...
 
     Returns
     -------
@@ -120,7 +124,7 @@ def explain(
     check_is_fitted(clf)
     if orders < 1:
         raise ValueError(f"orders must be at least 1, got {orders!r}.")
-    parts = _parts(clf, row, reference)
+    parts = _parts(clf, row, reference, feature_names)
     ends = parts.scores(np.tile([[False], [True]], len(parts.names)))
     column, sign = _column_of(ends[1])
     base, score = sign * ends[:, column]
@@ -155,15 +159,15 @@ class Parts(NamedTuple):
     scores: Callable[[np.ndarray], np.ndarray]
 
 
-def _parts(clf: BaseEstimator, row: Any, reference: Any) -> Parts:
+def _parts(clf: BaseEstimator, row: Any, reference: Any, names: Any) -> Parts:
     """Of a dict or a table's row the columns with a value, of texts their words."""
     if not isinstance(row, Mapping) and not hasattr(row, "columns"):
-        return _parts_of_array(clf, row, reference)
+        return _parts_of_array(clf, row, reference, names)
     values, others = _as_dict(row), {} if reference is None else _as_dict(reference)
     texts, parts = _text_columns(clf) - set(others), list[tuple[str, str]]()
     for name, value in values.items():
         is_text = name in texts and isinstance(value, str)
-        words = re.findall(r"\w+", value) if is_text else [""]
+        words = words_of(value) if is_text else [""]
         parts += [(name, word) for word in words if value is not None]
 
     def built(mask: np.ndarray) -> dict[str, Any]:
@@ -186,14 +190,14 @@ def _parts(clf: BaseEstimator, row: Any, reference: Any) -> Parts:
     return Parts([f"{name}: {word}" if word else name for name, word in parts], scores)
 
 
-def _parts_of_array(clf: BaseEstimator, row: Any, reference: Any) -> Parts:
+def _parts_of_array(clf: BaseEstimator, row: Any, reference: Any, known: Any) -> Parts:
     """The columns whose values are not those of the reference."""
     values = _as_array(row)
     others = np.zeros(values.size) if reference is None else _as_array(reference)
     if others.size != values.size:
         raise ValueError(f"reference has {others.size} columns, row has {values.size}.")
     used = np.flatnonzero(values != others)
-    known = getattr(clf, "feature_names_in_", None)
+    known = getattr(clf, "feature_names_in_", None) if known is None else known
     names = [f"x{k}" if known is None else str(known[k]) for k in used.tolist()]
     own = np.ones(used.size), (np.arange(used.size), used)
     places = sparse.csr_matrix(own, (used.size, values.size))
@@ -208,6 +212,11 @@ def _parts_of_array(clf: BaseEstimator, row: Any, reference: Any) -> Parts:
         return np.concatenate(found)
 
     return Parts(names, scores)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text that contribute on their own."""
+    return re.findall(r"\w+", text)
 
 
 def _as_array(row: Any) -> np.ndarray:

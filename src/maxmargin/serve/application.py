@@ -212,12 +212,13 @@ class Application(Starlette):
     async def _predict(self, request: Request) -> Response:
         body, kind = await self._body(request)
         model = self.service.model
-        if len(body) <= BYTES_IN_LOOP and model.lock.acquire(blocking=False):
+        is_quick = len(body) <= BYTES_IN_LOOP and b'"why"' not in body
+        if is_quick and model.lock.acquire(blocking=False):
             try:
                 content, waiting = answered(model, body, kind)
             finally:
                 model.lock.release()
-        else:  # the model learns at the moment, or there is much to predict
+        else:  # the model learns at the moment, or there is much to predict or to explain
             content, waiting = await run_in_threadpool(locked_answer, model, body, kind)
         if waiting:
             await self.service.ask(Await(waiting, len(body)))
@@ -316,7 +317,7 @@ def _answered_one(
 ) -> tuple[bytes, dict[str, Any]]:
     try:
         rows = rows_of(asked)
-        columns = model.predict(rows, scores=asked.scores, proba=asked.proba, set=asked.set)
+        columns = model.predict(rows, asked)
     except Refusal as refusal:
         raise Refusal(refusal.status, place + refusal.reason) from None
     many = isinstance(asked.rows, list)

@@ -98,6 +98,10 @@ class PredictBody(Body):
     set: Annotated[
         bool, Meta(description="Return the prediction set, too (`serve --coverage 0.9`).")
     ] = False
+    why: Annotated[
+        bool,
+        Meta(description="Return the 20 largest contributions of columns to the score, too."),
+    ] = False
 
     def __post_init__(self) -> None:
         _check_one_of(self.row, self.rows, "row or rows")
@@ -156,6 +160,7 @@ class Prediction(TypedDict, total=False):
     scores: dict[str, float]
     probabilities: dict[str, float]
     set: list[Label]
+    why: dict[str, float]
     id: Id
 
 

@@ -25,6 +25,7 @@ const theirs = (text) => {
 const known = (number) => typeof number === "number" && Number.isFinite(number);
 const or = (number, format) => (known(number) ? format(number) : "–");
 const percent = (share) => or(share, (x) => `${(100 * x).toFixed(1)} %`);
+const atMost = (share) => or(share, (x) => `${(Math.ceil(1000 * x) / 10).toFixed(1)} %`); // rounded up
 const whole = (count) => or(count, (x) => Math.round(x).toLocaleString("en"));
 const digits = (number) => or(number, (x) => x.toLocaleString("en", { maximumSignificantDigits: 3 }));
 
@@ -106,9 +107,11 @@ function showTiles(state) {
       `of ${whole(state.answers)} answers with a label`),
     tile("Progressive accuracy", percent(state.recent_progressive_accuracy), `overall ${percent(state.progressive_accuracy)}`,
       `largest class ${percent(state.largest_class_share)}`),
+    tile("Error on the stream", percent(known(state.error_bound) ? state.mistakes / state.rows : null),
+      `expected error at most ${atMost(state.error_bound)} with probability 95 %`, `${whole(state.mistakes)} mistakes`),
     tile("Rows a second", digits(rate("rows")), `${whole(state.rows)} rows in ${whole(state.events)} events`,
       `${whole(state.refused)} events refused`),
-    tile("Updates", whole(state.updates), `${whole(state.mistakes)} mistakes`),
+    tile("Updates", whole(state.updates), "since the model began to learn"),
   ];
   if (known(certificate?.ratio)) {
     tiles.push(tile("Certificate", percent(certificate.ratio), "of the best possible margin"));

@@ -62,6 +62,7 @@ GAUGES = {
     "answer_accuracy": "Share of answers that were right.",
     "recent_answer_accuracy": "The same of the last 1000.",
     "progressive_accuracy": "Share of right predictions just before learning.",
+    "error_bound": "The expected error is at most this, with probability 95 %.",
     "recent_progressive_accuracy": "The same of the last 1000 rows.",
     "recent_loss": "Mean hinge loss of the last 1000 rows.",
     "waiting": "Predictions that wait for their labels.",

@@ -6,6 +6,7 @@ Each event is learned by itself, so a rebuild from the events gives the same mod
 from __future__ import annotations
 
 import io
+import itertools
 import logging
 import math
 import threading
@@ -16,12 +17,14 @@ import msgspec
 import numpy as np
 
 from maxmargin import __version__
-from maxmargin.evaluate import DriftAlarm
+from maxmargin.certificates.error_bound import error_bound
+from maxmargin.evaluate import DriftAlarm, explain
+from maxmargin.evaluate.explanation import words_of
 from maxmargin.evaluate.nonconformity import fixed_copy
 from maxmargin.evaluate.predictions import classes_by, hinge_losses, leads
 from maxmargin.persistence import load
 from maxmargin.serve.beginnings import as_file, rebuilt
-from maxmargin.serve.bodies import LEARN, LabelOne, LearnBody, Refusal, rows_of
+from maxmargin.serve.bodies import LEARN, LabelOne, LearnBody, PredictBody, Refusal, rows_of
 from maxmargin.serve.database import Database, Event, Snapshot, Waiting
 
 RECENT = 1000  # rows
@@ -30,6 +33,8 @@ MOST_POINTS, FIRST_STEP = 300, 10
 # Rows before a copy of the learner is frozen to look for drift.
 ROWS_TO_COPY, MOST_ALARMS = 1000, 100
 LARGEST = 1e300  # score for the drift alarm
+# Values and words of the rows of a request that can be explained, and contributions in an answer.
+MOST_EXPLAINED, MOST_SHOWN = 500, 20
 
 logger = logging.getLogger("maxmargin.serve")
 
@@ -108,6 +113,7 @@ class Counts(msgspec.Struct, kw_only=True):
             "events": self.events,
             "mistakes": tally.mistakes,
             "progressive_accuracy": tally.accuracy(),
+            "error_bound": error_bound(tally.mistakes, rows).bound if rows else None,
             "recent_progressive_accuracy": tally.recent_accuracy(),
             "largest_class_share": max(self.by_class) / rows if rows else None,
             "loss": self.loss / rows if rows else None,
@@ -270,23 +276,26 @@ class ServedModel:
             self.frozen = fixed_copy(getattr(self.learner, "estimator_", self.learner))
 
     # --------------------------------------------------------------------------------- predicting
-    def predict(self, rows: Any, *, scores: bool, proba: bool, set: bool) -> dict[str, list[Any]]:
+    def predict(self, rows: Any, asked: PredictBody) -> dict[str, list[Any]]:
         """The fields of an answer, with a value for each row."""
         learner, labels = self.learner, self.labels
+        is_more = asked.scores or asked.proba or asked.set or asked.why
         self.check_columns(rows)
         try:
             is_single = len(rows) == 1 and (not self.has_recipe or isinstance(rows, list))
-            if is_single and self.is_fitted and not (scores or proba or set):
+            if is_single and self.is_fitted and not is_more:
                 return {"prediction": [learner.predict_one(rows[0])]}
             outputs = self._outputs(rows)
             found = {"prediction": [labels[code] for code in classes_by(outputs).tolist()]}
-            if scores:
+            if asked.scores:
                 each = np.hstack([-outputs, outputs]) if outputs.shape[1] == 1 else outputs
                 found["scores"] = self._by_class(each)
-            if proba:
+            if asked.proba:
                 found["probabilities"] = self._by_class(self._probabilities(rows))
-            if set:
+            if asked.set:
                 found["set"] = self._sets(rows)
+            if asked.why:
+                found["why"] = self._contributions(rows)
         except (ValueError, OverflowError) as error:  # an integer may be too large for a float
             raise Refusal(422, str(error)) from None
         return found
@@ -306,6 +315,21 @@ class ServedModel:
             return [list(self.labels)] * len(rows)
         found = [self.learner.predict_set_one(row) for row in rows]
         return [[label for label in self.labels if label in each] for each in found]
+
+    def _contributions(self, rows: Any) -> list[dict[str, float]]:
+        """The largest contributions to the prediction for each row; none before any was learned."""
+        if not self.is_fitted:
+            return [{} for _ in rows]
+        values = [row.values() if isinstance(row, dict) else row for row in rows]
+        size = sum(len(words_of(v)) if isinstance(v, str) else 1 for row in values for v in row)
+        if size > MOST_EXPLAINED:
+            raise Refusal(
+                422,
+                f"why: the rows of a request can have {MOST_EXPLAINED} values and words, "
+                f"these have {size:,}.",
+            )
+        found = [explain(self.learner, row).contributions for row in rows]
+        return [dict(itertools.islice(each.items(), MOST_SHOWN)) for each in found]
 
     def _by_class(self, numbers: np.ndarray) -> list[dict[str, float]]:
         names = [str(label) for label in self.labels]
