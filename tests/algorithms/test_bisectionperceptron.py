@@ -293,3 +293,20 @@ def test_largest_ratio_holds(seed, rho):
     radius = np.linalg.norm(X, axis=1).max()
     ratio = geometric / directional
     assert 1 - 1e-9 <= ratio <= DirectionalPerceptron.largest_ratio(radius, rho)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("rho", [0.5, 2.0, 20.0])
+def test_margins_of_any_hyperplane_between_the_classes(seed, rho):
+    """(2.60) to (2.65), for hyperplanes found by Perceptrons."""
+    X, y = separable(n=40, d=3, gap=0.3, seed=seed)
+    clf = Perceptron(intercept_scaling=rho, max_iter=10_000, random_state=seed).fit(X, y)
+    w, b = clf.coef_[0], clf.intercept_[0]
+    functional = (y * (X @ w + b)).min()
+    assert functional > 0.0
+    geometric = functional / np.linalg.norm(w)
+    directional = functional / np.hypot(np.linalg.norm(w), b / rho)
+    radius = np.linalg.norm(X, axis=1).max()
+    assert abs(b / rho) / np.linalg.norm(w) <= radius / rho * (1 + 1e-9)
+    assert directional <= geometric
+    assert geometric <= DirectionalPerceptron.largest_ratio(radius, rho) * directional * (1 + 1e-9)

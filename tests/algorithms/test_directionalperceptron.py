@@ -77,6 +77,18 @@ def test_relaxed_steps_converge_within_the_bounds(problem, part):
 
 
 @settings(max_examples=20, deadline=None)
+@given(problem=separable_problems(), part=st.floats(0.6, 0.9))
+def test_relaxed_steps_converge_where_nothing_is_proved(problem, part):
+    """What the paper says after (2.48)."""
+    beta = part * problem.margin
+    spread = DirectionalPerceptron.step_spread(beta, problem.smallest)
+    assume(spread * beta > problem.margin)
+    assert DirectionalPerceptron.max_updates(beta, problem.radius, problem.margin, spread) == np.inf
+    learner = converged(DirectionalPerceptron(beta=beta, step="relaxed"), problem)
+    assert problem.reached(learner) > beta * (1 - ROUNDING)
+
+
+@settings(max_examples=20, deadline=None)
 @given(problem=separable_problems(), part=st.floats(0.05, 0.9), step=steps)
 def test_fixed_length_converges_within_the_bounds(problem, part, step):
     best, radius = problem.margin, problem.radius

@@ -132,8 +132,17 @@ def test_factors_by_hand():
     assert Perceptron.margin_fraction(3.0, **factors) == pytest.approx(2.0 / 104.0 / 0.5)
     # 2 * 35 + 2 / (0.25 * 0.25)
     assert Perceptron.stepwise_from(3.0, 0.5, **factors) == pytest.approx(102.0)
-    # What the paper says of the two: (2.19).
-    updates, turning = (
-        kind(3.0, 0.5, **factors) for kind in (Perceptron.max_updates, Perceptron.stepwise_from)
-    )
-    assert updates > 2 * 4 * turning
+
+
+@given(
+    ratio=st.floats(1.0, 100.0),
+    margin=magnitudes(1e-3, 1e3),
+    threshold=st.floats(0.0, 3.0),
+    f_min=st.floats(0.1, 1.0),
+    spread=st.floats(1.0, 9.0),
+)
+def test_stepwise_convergence_begins_well_before_the_bound(ratio, margin, threshold, f_min, spread):
+    """(2.19)."""
+    known = {"threshold": threshold, "f_min": f_min, "f_max": spread * f_min}
+    first = Perceptron.stepwise_from(ratio * margin, margin, **known)
+    assert Perceptron.max_updates(ratio * margin, margin, **known) > 2 * spread * first

@@ -47,11 +47,16 @@ def test_what_is_there_has_code_and_a_test(item):
 
 
 def test_what_is_not_there_is_known():
-    """Data that nobody gives out, ideas for further work, and an open problem."""
+    """Only for some p or rows, data that nobody gives out, further work, and an open problem."""
     assert [item[0] for item in items() if not item[4].startswith("yes")] == [
+        "the exact problem",
+        "1-norm soft margin",
+        "Hildreth's method for its projection",
         "SensIT Vehicle",
         "accuracy against rows seen",
         "dimension reduction",
+        "free length: convergence where f_min γ ≤ f_max β",
+        "geometric and directional margin of any hyperplane",
         "whether √(T D₂) is due to the proof",
         "regression with ν",
     ]
@@ -73,3 +78,30 @@ def test_tests_are_where_the_inventory_says(item):
         text = (ROOT / "tests" / path).read_text("utf-8")
         assert re.search(rf"^def {name}\(", text, re.MULTILINE), name
     assert bool(item[3]) == ("::" in item[3])
+
+
+def errata():
+    """The lists of errors of the papers, by paper."""
+    text = PAGE.read_text("utf-8").partition("\n## Errata of the papers\n")[2]
+    return dict(re.findall(r"^### (.+), errata\n\n((?:(?!###).*\n)+)", text, re.MULTILINE))
+
+
+def test_every_paper_has_its_errata():
+    papers = re.findall("^## (.+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert list(errata()) == papers[:-1]
+    for paper, places in {
+        "PUMMA": ("(12)", "(13)", "Section 3.2", "Proposition 1", "q = 1 − 1/p"),
+        "AMIRA": ("Theorem 4", "Section 2.3", "Table 2"),
+        "NOCApm": ("loss ≥ 0", "loss ≠ 0", "Section 3.1"),
+        "Directional margins": ("(2.20)",),
+        "Moving targets": ("Theorem 4", "Lemma 2"),
+    }.items():
+        assert all(place in errata()[paper] for place in places)
+
+
+def test_errata_name_tests_that_are_there():
+    named = re.findall(r"`([^`:]+\.py)::([^`]+)`", " ".join(errata().values()))
+    assert len(named) > 8
+    for path, name in named:
+        text = (ROOT / "tests" / path).read_text("utf-8")
+        assert re.search(rf"^def {name}\(", text, re.MULTILINE), name
