@@ -32,6 +32,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # its files are part of the site
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -87,6 +88,7 @@ sphinx_gallery_conf = {
     "first_notebook_cell": "%pip install --quiet 'maxmargin[all]'\n%matplotlib inline",
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # such a page loads scripts from elsewhere
     "show_signature": False,
     "min_reported_time": 600,
     "backreferences_dir": "api/examples",
