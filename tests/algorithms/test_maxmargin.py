@@ -1,5 +1,7 @@
 """`MaxMargin` against quadratic programmes that are solved apart from the library."""
 
+import re
+
 import numpy as np
 import pytest
 from brackets import best_margin, drawn
@@ -262,6 +264,17 @@ def test_columns_of_very_different_sizes(seed, penalty):
     assert clf.score(X, np.arange(20) % 2) == 1.0
 
 
+def test_a_fit_that_rounding_stops_is_not_told_to_take_more_steps():
+    random = np.random.default_rng(2)
+    X = random.normal(size=(200, 60)) * 10.0 ** random.uniform(-8, 8, 60)
+    stopped = r"after \d+ steps; .* It stopped before max_iter=100, because rounding .* scale the"
+    with pytest.warns(ConvergenceWarning, match=stopped) as caught:
+        clf = MaxMargin(soft_margin=1e-3, tol=1e-9).fit(X, X @ (1 / np.abs(X).max(axis=0)) > 0)
+    assert clf.n_iter_ < 100
+    printed = re.search(r"certifies ([\d.]+) of the best", str(caught[0].message))
+    assert float(printed[1]) <= clf.certificate_.ratio
+
+
 def test_a_hard_margin_that_needs_more_steps_does_not_speak_of_proofs():
     X = np.random.default_rng(0).normal(size=(60, 4))
     with pytest.warns(ConvergenceWarning, match="Increase max_iter"):
@@ -340,7 +353,7 @@ def test_advice_where_an_offset_costs_digits(monkeypatch):
     random = np.random.default_rng(0)
     X = random.normal(size=(100, 20))
     y = X[:, 0] + random.normal(size=100) > 0.0
-    with pytest.warns(ConvergenceWarning, match="center and scale the features"):
+    with pytest.warns(ConvergenceWarning, match="center and scale the columns"):
         MaxMargin(loss="hinge").fit(X + 1e6, y)
     assert MaxMargin(loss="hinge").fit(X, y).converged_
 

@@ -4,11 +4,13 @@ import math
 import re
 from fractions import Fraction
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.certificates import Certificate
-from maxmargin.certificates.directed_rounding import text_down, text_up
+from maxmargin.certificates.coverage_bounds import Coverage
+from maxmargin.certificates.directed_rounding import percent_down, text_down, text_up
 
 NUMBER = r"(-?[\d.]+(?:e[+-]?\d+)?)"
 positive = st.floats(1e-300, 1e300)
@@ -48,6 +50,18 @@ def test_a_printed_certificate_is_proved(bound, share):
     exact = Fraction(repr(certificate.margin)) / Fraction(repr(bound))
     assert Fraction(str(ratio)) <= 100 * exact
     assert ratio >= 100.0 * certificate.ratio - 0.0101
+
+
+@given(st.floats(0.0, 1.0), st.floats(1e-9, 10.0), st.integers(1, 10**9))
+def test_a_printed_coverage_is_proved(observed, bound, rows):
+    text = str(Coverage(target=0.9, observed=observed, bound=bound, rows=rows, mean_size=1.5))
+    parts = re.match(rf"coverage {NUMBER} of \d+ rows \(target 0.9, at most {NUMBER} away\)", text)
+    assert float(parts[1]) <= observed
+    assert float(parts[2]) >= bound
+
+
+def test_percentages_of_numpys_floats():
+    assert percent_down(np.float64(0.99999), 1.0) == "99.99"
 
 
 @given(st.floats(-1e300, 0.0), positive)

@@ -173,7 +173,7 @@ def test_what_all_runs_prove_together():
     assert demo_training.best_margin(runs) == (0.9, 1.25)
     assert "between 0.9 and 1.25" in demo_tables.what_is_proved(runs)
     exact = [outcome(Certificate(0.9, 0.90000001))]
-    assert "margin is 0.9." in demo_tables.what_is_proved(exact)
+    assert "between 0.9 and 0.9001" in demo_tables.what_is_proved(exact)
     failed = [outcome(Certificate(-0.9, 1.5)), outcome(Certificate(-0.2, 1.25))]
     assert "at most 1.25" in demo_tables.what_is_proved(failed)
 

@@ -181,7 +181,8 @@ def test_labels_that_may_be_new():
         (
             "zip",
             [3816, 3817],
-            r"column 'zip' was learned as text, and is a number column \(int64\)",
+            r"column 'zip' was learned as text, and is a number column \(int64\) here: keep it as "
+            r"text when it is read, such as by pandas.read_csv\(..., dtype={'zip': 'str'}\)",
         ),
         ("note", [1.5, 2.5], r"column 'note' was learned as text, and is a number column \(double"),
         ("size", ["large", "small"], "column 'size': expected a number, found 'large'"),

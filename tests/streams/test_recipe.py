@@ -817,3 +817,12 @@ def test_a_list_of_objects_in_json_is_refused(tmp_path):
     path.write_text('[{"a": 1, "label": 0},\n {"a": 2, "label": 1}]')
     with pytest.raises(StreamError, match="must have one object in each line: convert it"):
         streams.open(path)
+
+
+def test_frames_of_features():
+    numbers = pd.DataFrame({"a": [1.0, 2.0, np.nan], "b": [1.0, 2.0, 4.0]}, index=list("xyz"))
+    features = Recipe().set_output(transform="pandas").fit_transform(numbers)
+    assert features.columns.tolist() == ["a", "b", "a is missing"]
+    assert features.index.tolist() == ["x", "y", "z"]
+    with pytest.raises(ValueError, match=r"disable Pandas output with set_output"):
+        Recipe().set_output(transform="pandas").fit_transform(numbers.assign(c=["u", "v", "u"]))

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.certificates.directed_rounding import text_down, text_up
 from maxmargin.core.array_fields import blank
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
@@ -599,23 +600,27 @@ class ExactTrainer:
         certificate = certificate_of(state)
         separable = certificate.bound > NOTHING * radius
         if self.options.soft_margin == 0.0 and not separable:
+            most_apart = text_up(certificate.bound, 2)
             return (
-                f"No hyperplane separates these rows by more than {certificate.bound:.2g}, where "
+                f"No hyperplane separates these rows by more than {most_apart}, where "
                 f"the longest row has {radius:.2g}: a hard margin needs rows that can be "
                 "separated. Use soft_margin > 0."
             )
         tol, steps = self.options.tol, f"{state.n_iter} step{'s' * (state.n_iter > 1)}"
         is_hinge = self.loss == "hinge" and self.options.soft_margin > 0.0
         what = "as optimum over objective" if is_hinge else "of the best margin"
-        advice = (
-            "Increase max_iter, or center and scale the features: rounding may prevent further "
-            "progress."
-        )
+        if state.n_iter >= self.options.max_iter:
+            cure = "Increase max_iter, or center and scale the columns"
+        else:
+            cure = (
+                f"It stopped before max_iter={self.options.max_iter}, because rounding prevents "
+                "further progress: center and scale the columns"
+            )
         if self.options.soft_margin == 0.0 and certificate.margin <= 0.0:
-            advice = "Increase max_iter, or use soft_margin > 0 if the rows are not separable."
+            cure += ", or use soft_margin > 0 if the rows are not separable"
         return (
-            f"MaxMargin certifies {certificate.ratio:.6g} {what} after {steps}; "
-            f"tol={tol} asks for 1 - {tol}. {advice}"
+            f"MaxMargin certifies {text_down(certificate.ratio)} {what} after {steps}; "
+            f"tol={tol} asks for 1 - {tol}. {cure}."
         )
 
 

@@ -23,6 +23,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from maxmargin.certificates.directed_rounding import text_down, text_up
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -44,7 +46,7 @@ class Coverage:
     Examples
     --------
     >>> print(Coverage(target=0.9, observed=0.901, bound=0.02, rows=2000, mean_size=1.25))
-    coverage 0.9010 of 2000 rows (target 0.9, at most 0.0200 away), 1.25 classes on average
+    coverage 0.901 of 2000 rows (target 0.9, at most 0.02 away), 1.25 classes on average
     """
 
     target: float
@@ -55,8 +57,8 @@ class Coverage:
 
     def __str__(self) -> str:
         return (
-            f"coverage {self.observed:.4f} of {self.rows} rows (target {self.target:g}, at most "
-            f"{self.bound:.4f} away), {self.mean_size:.2f} classes on average"
+            f"coverage {text_down(self.observed, 4)} of {self.rows} rows (target {self.target:g}, "
+            f"at most {text_up(self.bound, 4)} away), {self.mean_size:.2f} classes on average"
         )
 
 

@@ -38,7 +38,7 @@ def percent_up(part: float, whole: float, decimals: int = 2) -> str:
 
 def _percent(part: float, whole: float, decimals: int, rounding: str) -> str:
     precise = Context(prec=40, rounding=rounding)
-    percent = precise.divide(100 * Decimal(repr(part)), Decimal(repr(whole)))
+    percent = precise.divide(100 * Decimal(repr(float(part))), Decimal(repr(float(whole))))
     return str(percent.quantize(Decimal(1).scaleb(-decimals), rounding, precise))
 
 

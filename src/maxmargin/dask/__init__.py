@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length
 
 from maxmargin._terminal import bar
+from maxmargin.certificates.directed_rounding import text_down
 from maxmargin.distributed import answer, files, fit, merged, tree
 from maxmargin.distributed.distributed_fit import check_can_learn
 from maxmargin.distributed.distributed_newton import RoundProgress
@@ -104,7 +105,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         with bar(title, None, "rounds", enabled=bool(local.verbose)) as advance:
 
             def report(progress: RoundProgress) -> None:
-                advance(1, note=f"round {progress.rounds}, certified {progress.ratio:.4f}")
+                advance(
+                    1, note=f"round {progress.rounds}, certified {text_down(progress.ratio, 4)}"
+                )
 
             fit(local, shards, executor, report=report)
         self.estimator_ = local

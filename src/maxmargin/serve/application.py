@@ -107,7 +107,7 @@ def _begin(database: Database, learner: Any, classes: Any, coverage: float | Non
         if database.is_new:
             raise ValueError(f"{database.folder} has no model yet: name one to begin with.")
         if coverage is not None and json.dumps(coverage) != database.about()["coverage"]:
-            raise ValueError(f"{database.folder} was begun with another coverage.")
+            raise ValueError(f"{database.folder} was created with another coverage.")
     else:
         labels = checked_classes(learner, classes)
         learner = servable(learner, coverage)
@@ -119,8 +119,8 @@ def _begin(database: Database, learner: Any, classes: Any, coverage: float | Non
         for name, value in about.items():
             if known.get(name) != value:
                 raise ValueError(
-                    f"{database.folder} was begun with other {name}, {known.get(name)}, than "
-                    f"{value}: use another folder, or leave the model out to go on."
+                    f"{database.folder} was created with {name} {known.get(name)}, not {value}: "
+                    "use another folder, or leave the model out to continue."
                 )
     before = database.about()["version"]
     if before != __version__:

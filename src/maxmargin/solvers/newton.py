@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from maxmargin.certificates.directed_rounding import percent_down
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.solvers.blas_threads import one_thread
 
@@ -277,7 +278,7 @@ class _Progress:
     def count(self, stage: Stage) -> None:
         if stage.share == 1.0:
             self.steps += 1
-            self.advance(1, note=f"{100 * self.ratios.min():.2f} % certified")
+            self.advance(1, note=f"{percent_down(self.ratios.min(), 1.0)} % certified")
 
 
 def _descend(

@@ -86,7 +86,10 @@ def arrow(module: str = "pyarrow") -> Any:
 
 def learned_as_text(name: str, found: str) -> str:
     """The message for a column of text that has turned into another kind."""
-    return f"column {name!r} was learned as text, and is {found} here: convert it to text as it was"
+    return (
+        f"column {name!r} was learned as text, and is {found} here: keep it as text when it is "
+        f"read, such as by pandas.read_csv(..., dtype={ {name: 'str'}!r})"
+    )
 
 
 def kind_of(column_type: Any) -> str | None:

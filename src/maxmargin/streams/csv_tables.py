@@ -119,7 +119,9 @@ class CsvReader(TableReader):
             raise StreamError(f"{self.name}, line 1: {error}.") from None
         names, lines = [name.strip() for name in cells], rows.line_num
         if not any(names):
-            raise StreamError(f"{self.name}: there is no line with columns at the beginning.")
+            raise StreamError(
+                f"{self.name}: the first line has neither names nor values of columns."
+            )
         if not (self._begins_with_names(names) if has_names is None else has_names):
             return Header(delimiter, [str(place) for place in range(len(names))], 0)
         name, times = Counter(names).most_common(1)[0]

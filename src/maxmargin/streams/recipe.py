@@ -83,7 +83,8 @@ class Recipe(TransformerMixin, BaseEstimator):
     Notes
     -----
     `transform` uses the statistics after the last row that was learned. The features of values and
-    words are behind all others, in the order in which they first occurred.
+    words are behind all others, in the order in which they first occurred. They are sparse:
+    ``set_output(transform="pandas")`` is for columns of numbers and truth values only.
 
     Examples
     --------

@@ -41,6 +41,9 @@ MOST_LISTED = 10
 FEW_CLASSES, FEW_FRACTIONS, UNCOUNTED_ROWS = 100, 1000, 20_000
 
 
+LENGTHS = "its arrays do not have the lengths that its shape asks for"
+
+
 # ------------------------------------------------------------------------------------------ columns
 class InputNames(ClassifierMixin, BaseEstimator):
     """A stand-in for an estimator on which scikit-learn's validation sets attributes."""
@@ -163,9 +166,10 @@ def sound(X: Matrix) -> tuple[Matrix, bool]:
     are checked here. Only arrays that are not contiguous, or whose index type the loops do not
     support, are copied.
     """
-    if X.format == "coo":
-        _check_coordinates(X)
+    if X.format == "dok":
+        X = X.tocoo()
     if X.format not in ("csr", "csc"):
+        _check_parts(X)
         return X, False
     parts = X.data, X.indices, X.indptr
     data = np.ascontiguousarray(X.data)
@@ -185,17 +189,37 @@ def without_duplicates(X: Matrix) -> Matrix:
     return X
 
 
-def _check_coordinates(X: Matrix) -> None:
-    for name, indices, size in zip(("row", "column"), (X.row, X.col), X.shape, strict=True):
-        if indices.size and not 0 <= indices.min() <= indices.max() < size:
-            raise ValueError(_invalid(X, f"it has a {name} outside 0..{size - 1}"))
+def _check_parts(X: Matrix) -> None:
+    """Raise if SciPy cannot safely convert a COO, LIL, DIA or BSR matrix to CSR."""
+    if X.format == "coo":
+        fit = X.row.shape == X.col.shape == X.data.shape
+        for name, indices, size in zip(("row", "column"), (X.row, X.col), X.shape, strict=True):
+            if indices.size and not 0 <= indices.min() <= indices.max() < size:
+                raise ValueError(_invalid(X, f"it has a {name} outside 0..{size - 1}"))
+    elif X.format == "lil":
+        fit = X.rows.shape == X.data.shape == X.shape[:1] and all(
+            len(columns) == len(values) for columns, values in zip(X.rows, X.data, strict=True)
+        )
+    elif X.format == "dia":
+        offsets = X.offsets
+        fit = X.data.ndim == 2 and offsets.shape == X.data.shape[:1]
+        if offsets.dtype.kind not in "iu" or np.unique(offsets).size < offsets.size:
+            raise ValueError(_invalid(X, "its offsets are not distinct integers"))
+    else:
+        try:
+            X.check_format(full_check=True)
+        except (ValueError, IndexError) as problem:
+            raise ValueError(_invalid(X, str(problem).rstrip("."))) from None
+        fit = X.data.shape[0] == X.indices.shape[0]
+    if not fit:
+        raise ValueError(_invalid(X, LENGTHS))
 
 
 def _check_compressed(X: Matrix, data: np.ndarray, indices: np.ndarray, starts: np.ndarray) -> bool:
     """Raise if the arrays of a CSR or CSC matrix are invalid; True if they are canonical."""
     major, minor = X.shape if X.format == "csr" else X.shape[::-1]
     if starts.size != major + 1 or data.ndim != 1 or data.size != indices.size:
-        raise ValueError(_invalid(X, "its arrays do not have the lengths that its shape asks for"))
+        raise ValueError(_invalid(X, LENGTHS))
     if are_canonical(indices, starts, minor):
         return True
     bad, canonical = first_malformed(indices, starts, minor)

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from maxmargin import streams
 from maxmargin._interrupts import uninterrupted
 from maxmargin._terminal import bar
+from maxmargin.certificates.directed_rounding import text_down
 from maxmargin.models.base import OnlineModel
 from maxmargin.models.spec import BudgetSpec, ExpansionSpec
 from maxmargin.persistence.checkpoints import CheckpointFile
@@ -275,7 +276,7 @@ class Run:
     def _title(self) -> str:
         title, state = f"{self.options.name}, pass {self.progress.passes + 1}", self.progress.state
         if self.progress.passes and self.options.tol is not None and state is not None:
-            return f"{title}, certified {certificate_of(state).ratio:.4f}"
+            return f"{title}, certified {text_down(certificate_of(state).ratio, 4)}"
         return title
 
     def _one_pass(self, advance: Advance) -> None:

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from maxmargin.certificates.directed_rounding import percent_down, text_down, text_up
 from maxmargin_papers.demo.demo_problems import Problem
 from maxmargin_papers.demo.demo_training import Outcome, best_margin
 
@@ -64,8 +65,8 @@ def cells(one: Outcome) -> tuple[str, ...]:
     """The numbers of a learner, one for each of `HEADINGS`."""
     passes = f"{one.clf.n_iter_}{'' if one.clf.converged_ else '*'}" if one.online else "-"
     return (
-        f"{one.certificate.margin:#.4g}",
-        f"{one.certificate.bound:#.4g}",
+        f"{float(text_down(one.certificate.margin, 4)):#.4g}",
+        f"{float(text_up(one.certificate.bound, 4)):#.4g}",
         certified_text(one),
         f"{100 * one.test_error:.1f} %",
         passes,
@@ -78,20 +79,15 @@ def certified_text(one: Outcome) -> str:
     """The certified ratio, or how many problems are separated if not all are."""
     separated, problems = sum(c.margin > 0.0 for c in one.certificates), len(one.certificates)
     if separated == problems:
-        return percentage(one.certificate.ratio)
+        return f"{percent_down(one.certificate.ratio, 1.0)} %"
     return "-" if problems == 1 else f"{separated} of {problems}"
-
-
-def percentage(ratio: float) -> str:
-    """Rounded down, for it is a promise: what is short of the best is never shown as 100."""
-    return f"{int(10000.0 * ratio) / 100.0:.2f} %"
 
 
 def what_is_proved(outcomes: Sequence[Outcome]) -> str:
     low, high = best_margin(outcomes)
     which = "" if len(outcomes[0].certificates) == 1 else " of the weakest class"
     if low > 0.0:
-        between = sorted({f"{low:.4g}", f"{high:.4g}"}, key=float)
+        between = sorted({text_down(low, 4), text_up(high, 4)}, key=float)
         said = f"between {' and '.join(between)}" if len(between) > 1 else f"{between[0]}"
         return f"The best possible margin{which} is {said}."
-    return f"The best possible margin{which} is at most {high:.4g}."
+    return f"The best possible margin{which} is at most {text_up(high, 4)}."
