@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from maxmargin.certificates.directed_rounding import percent_down, text_down, text_up
 from maxmargin_papers.demo.demo_problems import Problem
 from maxmargin_papers.demo.demo_training import Outcome, best_margin
 
@@ -65,8 +65,8 @@ def cells(one: Outcome) -> tuple[str, ...]:
     """The numbers of a learner, one for each of `HEADINGS`."""
     passes = f"{one.clf.n_iter_}{'' if one.clf.converged_ else '*'}" if one.online else "-"
     return (
-        f"{float(text_down(one.certificate.margin, 4)):#.4g}",
-        f"{float(text_up(one.certificate.bound, 4)):#.4g}",
+        f"{rounded(one.certificate.margin, ROUND_FLOOR):#.4g}",
+        f"{rounded(one.certificate.bound, ROUND_CEILING):#.4g}",
         certified_text(one),
         f"{100 * one.test_error:.1f} %",
         passes,
@@ -79,15 +79,20 @@ def certified_text(one: Outcome) -> str:
     """The certified ratio, or how many problems are separated if not all are."""
     separated, problems = sum(c.margin > 0.0 for c in one.certificates), len(one.certificates)
     if separated == problems:
-        return f"{percent_down(one.certificate.ratio, 1.0)} %"
+        return f"{100.0 * rounded(one.certificate.ratio, ROUND_FLOOR):.2f} %"
     return "-" if problems == 1 else f"{separated} of {problems}"
+
+
+def rounded(value: float, direction: str) -> float:
+    """With four digits, and still true: bounds are rounded up, margins and ratios down."""
+    return float(Context(prec=4, rounding=direction).create_decimal(repr(float(value))))
 
 
 def what_is_proved(outcomes: Sequence[Outcome]) -> str:
     low, high = best_margin(outcomes)
+    low, high = rounded(low, ROUND_FLOOR), rounded(high, ROUND_CEILING)
     which = "" if len(outcomes[0].certificates) == 1 else " of the weakest class"
     if low > 0.0:
-        between = sorted({text_down(low, 4), text_up(high, 4)}, key=float)
-        said = f"between {' and '.join(between)}" if len(between) > 1 else f"{between[0]}"
+        said = f"between {low:.4g} and {high:.4g}" if low < high else f"{low:.4g}"
         return f"The best possible margin{which} is {said}."
-    return f"The best possible margin{which} is at most {text_up(high, 4)}."
+    return f"The best possible margin{which} is at most {high:.4g}."
