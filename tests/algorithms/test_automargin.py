@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from maxmargin import AutoMargin
-from maxmargin.evaluate import progressive
+from maxmargin.evaluate import certify, progressive
 from maxmargin.experts.expert_loop import learn_rows
 from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.scaled_columns import BY_COLUMN, ROOTED
@@ -326,6 +326,47 @@ def test_it_has_no_hyperplane():
     clf = AutoMargin(random_state=0).fit([[0.0], [1.0]], [0, 1])
     for name in ("certificate_", "coef_", "intercept_"):
         assert not hasattr(clf, name)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_mean_hyperplanes_are_the_means_of_the_experts(classes):
+    """At the centers of the columns they have the values and the slopes of the mean log-odds."""
+    X, codes = problem(classes=classes, seed=2)
+    clf = AutoMargin(random_state=0).fit(X + 3.0, codes)
+    formula = state_of(clf).model.formula(X.shape[1])
+    offsets = state_of(clf).model.experts.mixture.offsets  # without the surprise of the last row
+
+    def mean_log_odds(x):
+        outputs = []
+        for group in formula.groups:
+            z = x
+            if group.features is not None:
+                d = x - group.features.centers
+                z = d * np.sqrt(group.features.counts / (group.features.spreads + d**2))
+            outputs.append(group.weights @ z + group.intercepts)
+        odds = formula.slopes * np.hstack(outputs) + offsets
+        return (clf.weights_ * odds).sum(axis=1)
+
+    basis = formula.groups[1].features
+    center, unit = basis.centers, np.sqrt(basis.spreads / basis.counts)
+    for step in (0.0, *np.diag(1e-4 * unit)):
+        found = clf.mean_coef_ @ (center + step) + clf.mean_intercept_
+        np.testing.assert_allclose(found, mean_log_odds(center + step), rtol=1e-7, atol=1e-9)
+    assert clf.mean_coef_.shape == (1 if classes == 2 else classes, X.shape[1])
+    curved = AutoMargin(kernel="rbf", random_state=0).fit(X, codes)
+    assert not hasattr(curved, "mean_coef_")
+    with pytest.raises(AttributeError, match="Only the experts of kernel='linear'"):
+        curved.mean_intercept_  # noqa: B018
+    with pytest.raises(TypeError, match="certify needs a linear classifier with coef_"):
+        certify(clf, X, codes)
+
+
+def test_mean_hyperplanes_of_named_columns():
+    clf = AutoMargin()
+    for k in range(60):
+        clf.learn_one({"a": float(k % 2), "b": 1.0}, "yes" if k % 2 else "no", grow=True)
+    assert clf.mean_coef_.shape == (1, 2)
+    assert clf.mean_coef_[0, clf.columns_["a"]] > 1.0
 
 
 def test_a_class_that_counts_more_wins():

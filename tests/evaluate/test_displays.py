@@ -339,7 +339,7 @@ RECOMMENDED = {
 DRAWN = {
     ProgressiveDisplay: set(RECOMMENDED) - {"MaxMargin", "MaxMargin, rbf"},
     MarginDisplay: {"PUMMA", "NORMA", "PassiveAggressive"},
-    WeightsDisplay: {"MaxMargin", "PUMMA", "NORMA", "PassiveAggressive"},
+    WeightsDisplay: {"MaxMargin", "PUMMA", "NORMA", "PassiveAggressive", "AutoMargin"},
     PathDisplay: {"MaxMargin", "MaxMargin, rbf"},
     AbstentionDisplay: set(RECOMMENDED) - {"MaxMargin", "MaxMargin, rbf"},
 }

@@ -438,3 +438,14 @@ def test_the_error_has_a_proved_bound(app):
     expected = error_bound(state["mistakes"], 300).bound
     assert state["mistakes"] / 300 < state["error_bound"] == expected < 1.0
     assert f"maxmargin_error_bound {expected}\n" in ask(app, "GET", "/metrics").body.decode()
+
+
+def test_the_largest_weights_of_a_mixture_are_means(opened):
+    app = opened(AutoMargin())
+    rows, labels = rows_and_labels(200)
+    ask(app, "POST", "/learn", {"rows": rows, "labels": labels})
+    clf = load(io.BytesIO(ask(app, "GET", "/model/file").body))
+    found = ask(app, "GET", "/model").json["largest_weights"]
+    assert {each["name"]: each["weight"] for each in found} == {
+        name: clf.mean_coef_[0, place] for name, place in clf.columns_.items()
+    }

@@ -16,6 +16,7 @@ from maxmargin.estimator.parameters import Facts
 from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
 from maxmargin.models.expert_model import ExpertModel
+from maxmargin.models.model_formulas import Planes
 from maxmargin.models.spec import MixtureSpec
 from maxmargin.training.inputs import shown
 from maxmargin.training.platt import Sigmoids
@@ -96,6 +97,12 @@ class AutoMargin(OnlineClassifier):
         The weights of the experts in the mixture of each class, with sum 1.
     experts_ : list of str
         Descriptions of the experts.
+    mean_coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        With ``kernel="linear"``: the mean of the experts' weights of columns, by `weights_`, as
+        log-odds per unit of a column. It shows which columns matter, but does not predict:
+        `decision_function` is the log-odds of the mean probability, and follows the last label.
+    mean_intercept_ : ndarray of shape (1,) or (n_classes,)
+        The mean of the experts' intercepts, in the same way.
     widths_ : ndarray of shape (6,)
         With ``kernel="rbf"``, after 32 rows: the widths of the kernels, in the units of columns
         that are described above.
@@ -116,7 +123,8 @@ class AutoMargin(OnlineClassifier):
     -----
     Guarantee: `max_log_loss`. `decision_function` gives the log-odds of the mixture, and
     `predict_proba` its probabilities, for more than two classes those of one class against the
-    rest, normalised. There is no hyperplane, and so no `coef_` and no certificate.
+    rest, normalised. There is no hyperplane, and so no `coef_` and no certificate, but a
+    `mean_coef_`.
 
     References
     ----------
@@ -221,6 +229,20 @@ class AutoMargin(OnlineClassifier):
     @property
     def experts_(self) -> list[str]:
         return [one.name for one in MIXTURES[self.kernel]]
+
+    @property
+    def mean_coef_(self) -> np.ndarray:
+        state = self._fitted()
+        return self._mean().weights[shown(state), : state.features.count]
+
+    @property
+    def mean_intercept_(self) -> np.ndarray:
+        return self._mean().intercepts[shown(self._fitted())]
+
+    def _mean(self) -> Planes:
+        if self.kernel != "linear":
+            raise AttributeError("Only the experts of kernel='linear' have weights of columns.")
+        return self._model().pooled()
 
     @property
     def widths_(self) -> np.ndarray:

@@ -330,7 +330,8 @@ class WeightsDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            Any with ``coef_`` and ``classes_``, or a pipeline that ends with one.
+            Any with ``coef_`` and ``classes_``, an `AutoMargin`, whose ``mean_coef_`` is drawn, or
+            a pipeline that ends with one.
         n, class_, ax
             As in `plot`.
         feature_names : array of str, default=None
@@ -339,11 +340,13 @@ class WeightsDisplay(Display):
         """
         check_is_fitted(estimator)
         clf = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        if not hasattr(clf, "coef_"):
+        coef = getattr(clf, "coef_", None)
+        coef = getattr(clf, "mean_coef_", None) if coef is None else coef
+        if coef is None:
             raise TypeError(
                 f"WeightsDisplay needs a linear classifier with coef_, got {type(clf).__name__}."
             )
-        weights = clf.coef_.toarray() if sparse.issparse(clf.coef_) else np.asarray(clf.coef_)
+        weights = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)
         names = feature_names
         if names is None:
             names = _feature_names(estimator, clf, np.atleast_2d(weights).shape[1])

@@ -81,8 +81,10 @@ def learned_by(model: ServedModel) -> dict[str, Any]:
 
 
 def largest_weights(learner: Any, names: list[Any], labels: list[Any]) -> list[dict[str, Any]]:
-    """Those of a linear model, by their size."""
-    if (coef := getattr(learner, "coef_", None)) is None:
+    """Those of a linear model, or the means of a mixture of such, by their size."""
+    coef = getattr(learner, "coef_", None)
+    coef = getattr(learner, "mean_coef_", None) if coef is None else coef
+    if coef is None:
         return []
     weights = np.atleast_2d(coef)
     sizes = np.abs(weights).ravel()
