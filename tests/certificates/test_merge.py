@@ -256,39 +256,29 @@ def test_one_part_is_itself():
 
 
 # ---------------------------------------------------------------------------- what cannot be merged
-def test_nothing_to_merge():
-    with pytest.raises(ValueError, match="at least one certificate"):
-        Certificate.merge([])
-
-
-def test_different_numbers_of_classes():
-    two, three = separable(n=30, d=3), three_classes(n=30, d=3)
-    parts = [ROMMA(random_state=0).fit(*each).certificate_ for each in (two, three)]
-    with pytest.raises(ValueError, match="same number of classes"):
-        Certificate.merge(parts)
-
-
-@pytest.mark.parametrize("learner", [PUMMA(), ROMMA()], ids=label)
-@pytest.mark.parametrize("change", [{"fit_intercept": False}, {"soft_margin": 1.0}], ids=str)
-def test_different_questions(learner, change):
+@pytest.mark.parametrize(
+    ("learners", "why"),
+    [
+        ([], "at least one certificate"),
+        ([ROMMA(), ROMMA(fit_intercept=False)], "with and without intercept"),
+        ([PUMMA(), PUMMA(soft_margin=1.0)], "with different soft"),
+        ([PUMMA(), PUMMA(p=3.0)], "different norms"),
+    ],
+)
+def test_what_cannot_be_merged(learners, why):
     X, y = separable(n=30, d=3, gap=0.5)
-    parts = [streamed(clone(learner).set_params(**given), X, y, passes=1) for given in ({}, change)]
-    with pytest.raises(ValueError, match=r"with and without intercept, or with different soft"):
+    parts = [streamed(learner, X, y, passes=1) for learner in learners]
+    with pytest.raises(ValueError, match=why):
         Certificate.merge(parts)
 
 
-def test_different_norms():
+def test_other_rows_and_classes():
     X, y = separable(n=30, d=3, gap=0.5)
-    parts = [streamed(PUMMA(p=p), X, y, passes=1) for p in (2.0, 3.0)]
-    with pytest.raises(ValueError, match="different norms"):
-        Certificate.merge(parts)
-
-
-def test_different_numbers_of_features():
-    X, y = separable(n=30, d=3, gap=0.5)
-    parts = [streamed(ROMMA(), rows, y, passes=1) for rows in (X, X[:, :2])]
-    with pytest.raises(ValueError, match="different numbers of features"):
-        Certificate.merge(parts)
+    one, narrow = (streamed(ROMMA(), rows, y, passes=1) for rows in (X, X[:, :2]))
+    three = streamed(ROMMA(), *three_classes(n=30, d=3), passes=1, classes=(0, 1, 2))
+    for other, why in ((narrow, "numbers of features"), (three, "same number of classes")):
+        with pytest.raises(ValueError, match=why):
+            Certificate.merge([one, other])
 
 
 def test_intercepts_of_both_kinds():

@@ -56,29 +56,16 @@ def ceiling(radius: float, joint: bool = False) -> float:
 
 # --------------------------------------------------------------------------------- from few numbers
 def soft_margin(
-    weights: np.ndarray, losses: float, total_weight: float, error: float, rows: int, penalty: float
+    square: float, losses: float, total_weight: float, error: float, rows: int, penalty: float
 ) -> float:
     """At least the margin of a hyperplane on rows with coordinates of their own, at their best.
 
     Row i has ``sqrt(penalty / s_i)`` there. With slacks ``z_i = max(0, 1 - y (w.x + b))`` the
     vector of w and of all ``y sqrt(s_i / penalty) z_i`` gives each row an output of 1 at least, so
-    its margin is one over its length. ``losses`` is the sum of ``s_i z_i^2``, where each z has been
-    rounded by no more than ``error`` roundings, and ``total_weight`` that of the ``s_i``.
+    its margin is one over its length. ``square`` is ``|w|^2``, ``losses`` the sum of
+    ``s_i z_i^2``, where each z has been rounded by no more than ``error``, and ``total_weight``
+    that of the ``s_i``.
     """
-    return soft_margin_of_square(
-        float(weights @ weights),
-        losses,
-        total_weight,
-        ROUNDING * error,
-        rows + weights.size,
-        penalty,
-    )
-
-
-def soft_margin_of_square(
-    square: float, losses: float, total_weight: float, error: float, rows: int, penalty: float
-) -> float:
-    """The same, given ``|w|^2``; each z has been rounded by no more than ``error``."""
     rounded_up = 1.0 + ROUNDING * (rows + 16.0)
     lost = np.sqrt(losses * rounded_up) + error * np.sqrt(total_weight)
     whole = square * rounded_up + lost * lost / penalty

@@ -108,17 +108,6 @@ def evidence_of(hull: Hull, features: int, intercept: bool, private: float) -> l
     return found
 
 
-def check_alike(parts: Sequence[Evidence]) -> None:
-    """Raise if the parts are about different kinds of hyperplanes."""
-    if len({(part.p, part.intercept, part.private) for part in parts}) > 1:
-        raise ValueError(
-            "Certificates in different norms, with and without intercept, or with different soft "
-            "margins cannot be merged."
-        )
-    if len({part.vectors.shape for part in parts}) > 1:
-        raise ValueError("Certificates for different numbers of features cannot be merged.")
-
-
 def added(parts: Sequence[Evidence]) -> Evidence:
     """The evidence of several disjoint sets of rows together, all split or none."""
     return parts[0]._replace(
@@ -133,6 +122,12 @@ def added(parts: Sequence[Evidence]) -> Evidence:
 def added_by_kind(parts: Iterable[Evidence | None]) -> list[Evidence]:
     """The sums of all known parts, separately for split and other evidence."""
     known = [part for part in parts if part is not None]
-    check_alike(known)
+    if len({(part.p, part.intercept, part.private) for part in known}) > 1:
+        raise ValueError(
+            "Certificates in different norms, with and without intercept, or with different soft "
+            "margins cannot be merged."
+        )
+    if len({part.vectors.shape for part in known}) > 1:
+        raise ValueError("Certificates for different numbers of features cannot be merged.")
     groups = [[one for one in known if one.split == split] for split in (False, True)]
     return [added(group) for group in groups if group]

@@ -15,8 +15,7 @@ from sklearn.utils import check_consistent_length
 
 from maxmargin._terminal import bar
 from maxmargin.certificates.directed_rounding import text_down
-from maxmargin.distributed import answer, files, fit, merged, tree
-from maxmargin.distributed.distributed_fit import check_can_learn
+from maxmargin.distributed import answer, check_can_learn, files, fit, merged, tree
 from maxmargin.distributed.distributed_newton import RoundProgress
 from maxmargin.distributed.executor import Question, derived
 from maxmargin.distributed.shards import File, Held, ShardError

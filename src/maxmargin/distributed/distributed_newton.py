@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from maxmargin.certificates.bounds import soft_margin
 from maxmargin.certificates.evidence import Evidence
@@ -49,6 +48,7 @@ from maxmargin.solvers.newton import (
     solve,
 )
 from maxmargin.solvers.newton_passes import Chosen
+from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training import inputs
 
 # Shares of a step at which its cost is computed; the last one is the whole step.
@@ -193,16 +193,10 @@ class RoundProgress(NamedTuple):
 Report = Callable[[RoundProgress], None]
 
 
-def task_of(learner: BaseEstimator) -> Task:
-    return Task(float(learner.soft_margin), float(learner.tol), int(learner.max_iter))
-
-
-def data_of(
-    overview: Overview, learner: BaseEstimator, X: Any, codes: np.ndarray, weight: np.ndarray
-) -> LinearRows:
-    """Some rows, to be solved on this machine."""
-    intercept = bool(learner.fit_intercept)
-    targets = inputs.as_targets(codes, overview.columns.classes.size)
+def sample_of(overview: Overview, intercept: bool) -> LinearRows:
+    """The sample of the rows, to be solved on this machine."""
+    (X, y, weight), classes = overview.sample, overview.columns.classes
+    targets = inputs.as_targets(inputs.class_codes(y, classes), classes.size)
     return LinearRows(
         passes=HostPasses(as_rows(X, Tail(float(intercept), 0.0)), targets, weight),
         sample_weight=weight,
@@ -347,9 +341,6 @@ class ShardOracle(Oracle):
         squares = np.stack([ww + LENGTHS * (2.0 * wd + LENGTHS * dd), wd + LENGTHS * dd])
         return self.penalty * squares + np.moveaxis(losses, -1, 0)
 
-    def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
-        raise AssertionError("shards have no rounds of goals")
-
     def solution(self, stage: Stage, steps: int) -> Solution:
         return self.best.solution(self.rounds, stage.task.tol)
 
@@ -361,7 +352,7 @@ class ShardOracle(Oracle):
         steps, matrix = np.zeros_like(self.weights), np.zeros((self.width + 1, self.width + 1))
         for c in which.tolist():
             matrix[np.triu_indices(self.width + 1)] = self.curvatures[c]
-            with one_thread():
+            with one_thread:
                 factor = cholesky(system_of(matrix, stage.penalty))
                 given = matrix, factor, self.gradient(c), self.center, stage.penalty
                 steps[c] = newton_step(*given, self.intercept)
@@ -389,13 +380,14 @@ class ShardOracle(Oracle):
     # --------------------------------------------------------------------------------- certificates
     def _margin(self, point: np.ndarray, totals: np.ndarray) -> float:
         overview = self.overview
-        length = np.linalg.norm(point[:-1]) * overview.found.radius + abs(point[-1])
+        w, radius = point[:-1], overview.found.radius
+        length = float(np.linalg.norm(w) * radius + abs(point[-1]))
         return soft_margin(
-            weights=point[:-1],
+            square=float(w @ w),
             losses=float(totals[:, 1].sum()),
             total_weight=overview.found.total_weight,
-            error=(self.width + 16.0) * float(length),
-            rows=overview.found.rows,
+            error=ROUNDING * ((self.width + 16.0) * length),
+            rows=overview.found.rows + self.width,
             penalty=self.penalty,
         )
 
@@ -409,11 +401,10 @@ class ShardOracle(Oracle):
 
 def solved(job: Job, problems: int, report: Report) -> Solution:
     """The hyperplanes after at most `max_iter` rounds."""
-    learner, overview = job.learner, job.overview
-    (X, y, weight), task = overview.sample, task_of(learner)
-    codes = inputs.class_codes(y, overview.columns.classes)
-    with one_thread():
-        sample = data_of(overview, learner, X, codes, weight)
+    learner = job.learner
+    task = Task(float(learner.soft_margin), float(learner.tol), int(learner.max_iter))
+    with one_thread:
+        sample = sample_of(job.overview, bool(learner.fit_intercept))
         start = solve(sample, task, problems, silent).weights
     size, found = start.shape[1], []
     kept = size * (size + 1) // 2 if size - 1 <= MOST_DIRECT else size

@@ -41,7 +41,7 @@ class Executor(Protocol):
 
 def answer(question: Question, shard: Any) -> Any:
     """The answer of a shard, computed by one thread; errors name the shard."""
-    with one_thread():
+    with one_thread:
         return derived(question.answer, shard)
 
 

@@ -27,16 +27,8 @@ class ShardError(ValueError):
         return cls(message if message.startswith(name) else f"{name}: {message}")
 
 
-class ShardBlock(NamedTuple):
-    """Rows, perhaps with labels and weights."""
-
-    X: Any
-    y: Any
-    weight: Any
-
-
 class Held(NamedTuple):
-    """A shard in memory."""
+    """A shard in memory, one block."""
 
     number: int  # its place among all shards, from 0 on
     name: str  # for messages
@@ -44,11 +36,11 @@ class Held(NamedTuple):
     y: Any
     weight: Any = None
 
-    def blocks(self) -> Iterator[ShardBlock]:
+    def blocks(self) -> Iterator[Held]:
         if not np.shape(self.X):
             raise TypeError(f"X must be rows, got {type(self.X).__name__}.")
         if np.shape(self.X)[0]:
-            yield ShardBlock(self.X, self.y, self.weight)
+            yield self
 
 
 class File(NamedTuple):
@@ -71,9 +63,8 @@ class File(NamedTuple):
         """The file, to be read by this schema."""
         return self._replace(schema=schema)
 
-    def blocks(self) -> Iterator[ShardBlock]:
-        for block in self.source().blocks():
-            yield ShardBlock(block.X, block.y, block.weight)
+    def blocks(self) -> Iterator[streams.Block]:
+        return self.source().blocks()
 
 
 def files(paths: Any, **options: Any) -> list[File]:
@@ -120,7 +111,7 @@ class Columns(NamedTuple):
             if rows.codes.size:
                 yield rows
 
-    def encode(self, block: ShardBlock) -> Rows:
+    def encode(self, block: Held | streams.Block) -> Rows:
         X, _ = inputs.check_X(trainer_of(self.learner).options, block.X, self.features)
         y = inputs.check_y(block.y, X.shape[0], multilabel=self.multilabel)
         sample_weight = check_weights(block.weight, X.shape[0])

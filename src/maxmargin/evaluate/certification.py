@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.algorithms.pumma import PUMMA
 from maxmargin.certificates import Certificate, geometric_margins, hinge_bounds
-from maxmargin.certificates.bounds import rounding_of_products, soft_margin_of_square
+from maxmargin.certificates.bounds import rounding_of_products, soft_margin
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import NO_TAIL, Tail
 from maxmargin.models.linear_model import as_rows
@@ -232,7 +232,7 @@ def _objectives(
         if loss == "hinge":
             margins[c] = hinge_bounds.as_margin(hinge_bounds.highest_value(**given))
         else:
-            margins[c] = soft_margin_of_square(**given)
+            margins[c] = soft_margin(**given)
     return margins
 
 

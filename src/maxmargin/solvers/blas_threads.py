@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -16,34 +14,24 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _Limit:
-    """Limits BLAS to one thread while at least one caller needs it."""
+class OneThread:
+    """Limits BLAS to one thread, in the whole process, while at least one caller needs it."""
 
     def __init__(self) -> None:
         self._lock, self._asking = threading.Lock(), 0
         self._limit: Any = None
 
-    def begin(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
             if self._asking == 0:
                 self._limit = _libraries().limit(limits=1, user_api="blas")
             self._asking += 1
 
-    def end(self) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._asking -= 1
             if self._asking == 0:
                 self._limit.restore_original_limits()
 
 
-_LIMIT = _Limit()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit BLAS to one thread, in the whole process."""
-    _LIMIT.begin()
-    try:
-        yield
-    finally:
-        _LIMIT.end()
+one_thread = OneThread()

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.certificates import hinge_bounds
-from maxmargin.certificates.bounds import RELATIVE_SLACK, soft_margin_of_square
+from maxmargin.certificates.bounds import RELATIVE_SLACK, soft_margin
 from maxmargin.certificates.hinge_bounds import DualSums, dual_point
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
@@ -368,7 +368,7 @@ class KernelOracle:
                 value = hinge_bounds.highest_value(*given, stage.hinge_penalty)
                 self.margins[c] = hinge_bounds.as_margin(value)
             else:
-                self.margins[c] = soft_margin_of_square(*given, stage.penalty)
+                self.margins[c] = soft_margin(*given, stage.penalty)
         margins, bounds = self.margins[which], self.bounds[which]
         known = (margins > 0.0) & (bounds > 0.0) & (bounds < np.inf)
         return values, np.divide(margins, bounds, out=np.zeros(which.size), where=known)

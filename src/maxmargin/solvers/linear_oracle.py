@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.certificates import geometric_margins, hinge_bounds
-from maxmargin.certificates.bounds import rounding_of_products, soft_margin_of_square
+from maxmargin.certificates.bounds import rounding_of_products, soft_margin
 from maxmargin.certificates.evidence import Evidence, mixture_length
 from maxmargin.solvers import newton_passes
 from maxmargin.solvers.certified_leave_one_out import InverseProducts
@@ -445,7 +445,7 @@ class LinearOracle(Oracle):
         """The soft margin of a problem, at least, given its losses and the rounding of outputs."""
         w, total = self.weights[c, :-1], float(self.data.sample_weight.sum())
         rows = self.everything.size + w.size
-        return soft_margin_of_square(float(w @ w), losses, total, error, rows, stage.penalty)
+        return soft_margin(float(w @ w), losses, total, error, rows, stage.penalty)
 
     def _soft_margins(self, stage: Stage) -> np.ndarray:
         errors = ROUNDING * (self.data.width + 16.0) * (self.travel @ [self.data.radius, 1.0])

@@ -186,6 +186,7 @@ class Oracle(Protocol):
 
     def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
         """The next round: coefficients stay what they are, as the penalty falls."""
+        raise AssertionError("this oracle has no rounds")
 
     def is_hopeless(self, stage: Stage, c: int) -> bool:
         """Is it proved that no hyperplane separates the rows?"""
@@ -201,7 +202,7 @@ class Oracle(Protocol):
 
 def solve(data: Any, task: Task, problems: int, advance: Advance) -> Solution:
     """The hyperplanes of so many problems of `LinearRows` or `KernelRows`."""
-    with one_thread() if data.is_small else nullcontext():
+    with one_thread if data.is_small else nullcontext():
         parts = data.parts(problems)
         return Solution.joined([newton(data.oracle(task, part), task, advance) for part in parts])
 

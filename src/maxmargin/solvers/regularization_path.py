@@ -228,7 +228,7 @@ def follow_path(
     tally, *enclosing = [_Tally(problems, lambdas.size, most) for _ in range(1 + 2 * proves)]
     margins, bounds = np.full((2, lambdas.size, count), np.nan)
     weights: np.ndarray | None = None
-    with one_thread() if problems.data.is_small else nullcontext():
+    with one_thread if problems.data.is_small else nullcontext():
         for part in parts:
             waited, lowest, start = 0, np.inf, None
             oracle: Any = None
@@ -285,7 +285,7 @@ def outputs_left_out(problems: Posed, weights: np.ndarray, advance: Advance) -> 
         folds = _folds(problems, MOST_SCORED)
         places = np.concatenate(folds)
     margins = np.empty((problems.number, places.size))
-    with one_thread() if problems.data.is_small else nullcontext():
+    with one_thread if problems.data.is_small else nullcontext():
         for part in problems.parts:
             if method == BY_FACTORS:
                 oracle: Any = problems.data.oracle(problems.task, part)
