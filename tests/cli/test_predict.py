@@ -12,6 +12,7 @@ from scipy import sparse
 
 from maxmargin import load
 from maxmargin.cli.predict import text_of
+from maxmargin.evaluate import explain
 
 
 def test_one_label_per_line(command, folder, model, rows):
@@ -56,6 +57,23 @@ def test_prediction_sets(command, folder, rows, tmp_path, model):
     code, _, complaint = command("predict", model, data, "--sets")
     assert code == 2
     assert "maxmargin fit --coverage 0.9" in complaint
+
+
+def test_reasons(command, folder, model, table_model, rows):
+    X, _ = rows
+    data = folder / "rows.svm"
+    expected = [explain(load(model), row).contributions for row in sparse.csr_matrix(X)]
+    code, printed, errors = command("predict", model, data, "--why", "--json")
+    assert (code, errors) == (0, "")
+    said = [json.loads(line)["why"] for line in printed.splitlines()]
+    numbered = [{f"{int(k[1:]) + 1}": v for k, v in each.items()} for each in expected]
+    assert [list(each.items()) for each in said] == [list(each.items()) for each in numbered]
+    _, printed, _ = command("predict", model, data, "--scores", "--why")
+    last = [line.split("\t")[2] for line in printed.splitlines()]
+    assert last[0] == ",".join(f"{k}:{v:+.3g}" for k, v in numbered[0].items())
+    _, printed, _ = command("predict", table_model, folder / "table.csv", "--why", "--json")
+    names = {name for line in printed.splitlines() for name in json.loads(line)["why"]}
+    assert {"side=left", "side=right"} <= names
 
 
 def test_text_of_several_classes():

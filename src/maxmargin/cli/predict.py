@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 STOP = "stop"  # what --on-error says if the first row that cannot be read is an error
+MOST_REASONS = 5  # contributions of columns that are printed
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
 
 
@@ -33,6 +35,9 @@ def predict(
         bool,
         typer.Option("--sets", help="Append the prediction set, comma-separated."),
     ] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Append the 5 largest contributions of columns.")
+    ] = False,
     on_error: Annotated[
         str,
         typer.Option(metavar="TEXT", help="Text to print for an unreadable row, or stop."),
@@ -48,6 +53,7 @@ def predict(
         source = reading.open_alike(
             data, learner, format=format, skip_errors=on_error != STOP, labelled=False
         )
+        names = names_of_columns(learner, source.schema()) if why else None
         learner = learner.without_recipe()
         if proba and not hasattr(learner, "predict_proba"):
             misuse(
@@ -71,7 +77,8 @@ def predict(
                 numbers["probabilities"] = learner.predict_proba(X).tolist()
             inside = learner.predict_set(X) if sets else ()
             classes = [learner.classes_[each].tolist() for each in inside] if sets else None
-            text = text_of(labels, numbers, as_json, classes)
+            reasons = contributions(learner, X, names) if why else None
+            text = text_of(labels, numbers, as_json, classes, reasons)
             if len(block.lost):
                 lines = text.splitlines(keepends=True)
                 for place in block.lost:
@@ -127,6 +134,7 @@ def text_of(
     numbers: dict[str, list[list[float]]],
     as_json: bool,
     sets: list[list[Any]] | None = None,
+    why: list[dict[str, float]] | None = None,
 ) -> str:
     """The lines for a block of rows; what is the same in many lines is formatted once.
 
@@ -137,7 +145,7 @@ def text_of(
         label: f'{{"label": {json_text(label)}' if as_json else printable(str(label))
         for label in set(labels)
     }
-    if not numbers and sets is None:
+    if not numbers and sets is None and why is None:
         lines = {label: start + end for label, start in starts.items()}
         return "".join([lines[label] for label in labels])
     columns = [[starts[label] for label in labels]]
@@ -150,7 +158,31 @@ def text_of(
         columns.append([f', "set": [{", ".join(map(json_text, each))}]' for each in sets])
     elif sets is not None:
         columns.append(["\t" + ",".join(printable(str(one)) for one in each) for each in sets])
+    if why is not None and as_json:
+        columns.append([f', "why": {json_text(each)}' for each in why])
+    elif why is not None:
+        shown = [[f"{printable(k)}:{value:+.3g}" for k, value in each.items()] for each in why]
+        columns.append(["\t" + ",".join(each) for each in shown])
     return "".join(["".join(parts) + end for parts in zip(*columns, strict=True)])
+
+
+def names_of_columns(learner: BaseEstimator, schema: dict[str, Any]) -> Any:
+    """What the prepared columns are called; in svmlight, by their numbers in the file."""
+    if (recipe := getattr(learner, "recipe_", None)) is not None:
+        return recipe.get_feature_names_out()
+    if schema["format"] == "svmlight":
+        shift = 0 if schema.get("zero_based") else 1
+        return range(shift, learner.n_features_in_ + shift)
+    return None
+
+
+def contributions(learner: BaseEstimator, X: Any, names: Any) -> list[dict[str, float]]:
+    """The largest contributions of columns to the prediction for each row."""
+    from maxmargin.evaluate import explain
+
+    rows = (X[k : k + 1] for k in range(X.shape[0]))
+    found = [explain(learner, row, feature_names=names).contributions for row in rows]
+    return [dict(itertools.islice(each.items(), MOST_REASONS)) for each in found]
 
 
 def with_width_of(X: Any, learner: BaseEstimator, name: str) -> Any:
