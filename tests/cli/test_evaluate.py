@@ -18,6 +18,7 @@ from maxmargin import (
     save,
     streams,
 )
+from maxmargin.certificates.directed_rounding import text_down
 from maxmargin.evaluate import progressive
 
 TWO = ("-a", "norma", "-a", "perceptron")
@@ -52,7 +53,7 @@ def test_prediction_sets(command, report, folder, rows):
     assert fitted["target"] == 0.6
     assert abs(fitted["observed"] - 0.6) <= fitted["bound"]
     _, printed, _ = command("fit", folder / "rows.svm", *learner)
-    assert f"coverage {fitted['observed']:.4f} of 300 rows" in printed
+    assert f"coverage {text_down(fitted['observed'], 4)} of 300 rows" in printed
 
 
 def test_setting_of_one_learner(report, folder, rows):

@@ -9,8 +9,10 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
-from maxmargin import Perceptron, load, streams
+from maxmargin import BisectionPerceptron, MaxMargin, Perceptron, load, streams
+from maxmargin.streams import Recipe
 
 
 def test_report_and_model(report, folder, rows, tmp_path):
@@ -330,3 +332,41 @@ def test_rows_without_names_can_be_scaled(command, report, folder, tmp_path, mon
     assert tested["accuracy"] > tested["largest_class"]
     code, _, errors = command("fit", "rows.svm", "--scale")
     assert (code, "--scale takes no sparse rows" in errors) == (2, True)
+
+
+def test_a_model_that_is_not_saved_is_discarded(command, folder):
+    _, printed, _ = command("fit", folder / "rows.svm", "-a", "perceptron")
+    assert printed.splitlines()[-1] == "  model     discarded: --model FILE saves it"
+
+
+@pytest.mark.parametrize("learner", [MaxMargin(tol=1e-4), BisectionPerceptron(random_state=0)])
+def test_learners_of_all_rows(report, folder, rows, tmp_path, learner):
+    X, y = rows
+    path, name = tmp_path / "m.mm", type(learner).__name__
+    setting = "tol=1e-4" if name == "MaxMargin" else "random_state=0"
+    said = report(
+        *("fit", folder / "rows.svm", "-a", name, "--set", setting, "-m", path),
+        *("--test", folder / "rows.svm"),
+    )
+    expected = learner.fit(X, y)
+    assert (said["algorithm"], said["rows"], said["classes"]) == (name, 300, [-1, 1])
+    assert said["test"]["accuracy"] == expected.score(X, y)
+    np.testing.assert_allclose(load(path).coef_, expected.coef_, rtol=1e-6)
+
+
+def test_a_table_for_a_learner_of_all_rows(command, report, folder, tmp_path):
+    pd, path = pytest.importorskip("pandas"), tmp_path / "m.mm"
+    table = folder / "table.csv"
+    said = report("fit", table, "-a", "maxmargin", "--label", "answer", "-m", path, "--test", table)
+    frame = pd.read_csv(table)
+    X, y = frame.drop(columns="answer"), frame["answer"]
+    expected = make_pipeline(Recipe(), MaxMargin()).fit(X, y)
+    assert said["rows"] == len(frame)
+    assert said["test"]["accuracy"] == pytest.approx(expected.score(X, y))
+    clf = load(path)
+    np.testing.assert_allclose(clf.decision_function(X), expected.decision_function(X), rtol=1e-3)
+    _, printed, _ = command("predict", path, table)
+    assert printed.split() == [str(label) for label in clf.predict(X)]
+    _, printed, _ = command("fit", table, "-a", "maxmargin", "--label", "answer")
+    assert "  steps" in printed
+    assert "mistakes" not in printed

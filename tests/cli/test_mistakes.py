@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 
 import numpy as np
@@ -64,11 +65,28 @@ def test_unknown_algorithm(command, folder, name, hint):
     assert message.startswith(f"there is no algorithm {name!r}: {hint}")
 
 
-@pytest.mark.parametrize("verb", ["fit", "evaluate"])
-def test_learner_that_needs_all_rows_at_once(command, folder, verb):
-    code, message = one_line(command(verb, folder / "rows.svm", "-a", "bisectionperceptron"))
+def test_learner_that_needs_all_rows_at_once(command, folder):
+    code, message = one_line(command("evaluate", folder / "rows.svm", "-a", "bisectionperceptron"))
     assert code == 2
-    assert message.startswith("BisectionPerceptron needs all rows in memory: use it from Python")
+    assert message.startswith("BisectionPerceptron needs all rows in memory: only maxmargin fit")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--passes", 2), ("--checkpoint", "c.mm"), ("--classes", "-1,1"), ("--coverage", 0.9)],
+)
+def test_options_of_streams_for_a_learner_of_all_rows(command, folder, options, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, message = one_line(command("fit", folder / "rows.svm", "-a", "maxmargin", *options))
+    assert code == 2
+    assert options[0] in message
+
+
+def test_a_recipe_for_all_rows_needs_a_file(command, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,y\n1,0\n2,1\n3,1\n")))
+    code, message = one_line(command("fit", "-", "-a", "maxmargin", "--label", "y"))
+    assert code == 2
+    assert "can be read only once: MaxMargin needs a file" in message
 
 
 @pytest.mark.parametrize(

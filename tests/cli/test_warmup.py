@@ -54,6 +54,11 @@ def test_for_people(command):
     assert folder.startswith(f"  {cache.folder()}, ")
 
 
+def test_learners_of_all_rows(report):
+    said = report("warmup", "maxmargin", "--rows", "dense")
+    assert [each["algorithm"] for each in said["learners"]] == ["MaxMargin"]
+
+
 @pytest.mark.parametrize("form", everything_or([Form.sparse], list(Form)))
 def test_other_rows_and_classes(report, form):
     options = ("--rows", form.value, "--float32", "--classes", "3")

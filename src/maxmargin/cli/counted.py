@@ -17,6 +17,10 @@ class Counted(DelegatingSource):
         self.rows_read = 0  # the same, where each counts as often as it was read
         self.left_out = 0  # of these, rows of weight 0
 
+    def uncounted(self) -> Iterator[Block]:
+        """The rows, which are not counted."""
+        return self._source.blocks()
+
     def blocks(self, start: int = 0) -> Iterator[Block]:
         for block in self._source.blocks(start):
             self.rows = max(self.rows, block.end)

@@ -89,7 +89,7 @@ def fit(
     """Learn from DATA, row by row in its order, and write the model to a file."""
     with one_line_errors():
         if start_from is None:
-            learner, schema = learner_options.make(algorithm, settings), None
+            learner, schema = learner_options.make(algorithm, settings, streams=False), None
         else:
             learner, schema = continued(start_from, algorithm, settings, reading)
         if every is not None and checkpoint is None:
@@ -105,21 +105,30 @@ def fit(
         from maxmargin.persistence import save
 
         source = Counted(reading.open(rows, schema))
+        whole = not hasattr(learner, "fit_stream")
+        streaming = {"--passes": passes > 1, "--checkpoint": checkpoint, "--classes": classes}
+        if whole and (given := [name for name, value in streaming.items() if value]):
+            misuse(f"{type(learner).__name__} learns from all rows at once: leave out {given[0]}.")
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
         labels = data.classes_of(classes)
         learner_options.give_class_weights([learner], class_weight)
+        if coverage is not None and whole:
+            misuse(f"--coverage is for streams, and {type(learner).__name__} learns from none.")
         learner = learner_options.covering(learner, coverage)
         began = time.perf_counter()
         try:
-            learner.fit_stream(
-                source,
-                passes=passes,
-                classes=labels,
-                checkpoint=checkpoint,
-                every=every,
-                progress=True,
-            )
+            if whole:
+                fit_all_rows(learner, source)
+            else:
+                learner.fit_stream(
+                    source,
+                    passes=passes,
+                    classes=labels,
+                    checkpoint=checkpoint,
+                    every=every,
+                    progress=True,
+                )
         except KeyboardInterrupt:
             if checkpoint is None:
                 raise
@@ -134,6 +143,38 @@ def fit(
             source = data.open_alike(test, learner, format=None, skip_errors=skips, labelled=True)
             report["test"] = score(learner, source)
         (print_json if as_json else show)(report)
+
+
+def fit_all_rows(learner: Any, source: Any) -> None:
+    """Fit a learner that needs all rows in memory, prepared by the statistics of all of them."""
+    import numpy as np
+    from scipy import sparse
+
+    from maxmargin.streams.source import sorted_labels
+    from maxmargin.training.protocol import put_state, state_of
+
+    source.begin()
+    if "recipe" in source.schema():
+        if not source.repeatable:
+            misuse(f"{source.name} can be read only once: {type(learner).__name__} needs a file.")
+        for block in source.uncounted():
+            source.reach(block)
+        source.end_pass()
+    blocks = list(data.with_bar(source, "read"))
+    if not blocks or blocks[0].y is None:
+        raise ValueError(f"{source.name} has no {'labels' if blocks else 'rows'}.")
+    width = max(block.X.shape[1] for block in blocks)
+    for block in blocks:
+        if block.X.shape[1] < width:  # of sparse rows, which lack the last columns
+            block.X.resize(block.X.shape[0], width)
+    matrices, y = [block.X for block in blocks], np.concatenate([block.y for block in blocks])
+    is_sparse, labels = sparse.issparse(matrices[0]), sorted_labels(y)
+    X = sparse.vstack(matrices, "csr") if is_sparse else np.vstack(matrices)
+    weight = None if blocks[0].weight is None else np.concatenate([b.weight for b in blocks])
+    learner.fit(X, labels[np.searchsorted(labels, y)], weight)
+    state = state_of(learner)
+    assert state is not None
+    put_state(learner, state._replace(schema=source.schema()))
 
 
 def continued(
@@ -164,7 +205,7 @@ def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, An
         "classes": learner.classes_.tolist(),
         "passes": int(learner.n_iter_),
         "converged": bool(getattr(found, "converged_", False)),
-        "mistakes": int(learner.n_mistakes_),
+        "mistakes": getattr(learner, "n_mistakes_", None),
         "updates": getattr(found, "n_updates_", None),
         "seconds": round(seconds, 3),
         "rows_per_second": round(source.rows_read / seconds),
@@ -194,11 +235,12 @@ def show(report: dict[str, Any]) -> None:
         "left out": report["left_out"] and f"{report['left_out']:,} rows of weight 0",
         "features": count(report["features"]),
         "classes": listed(report["classes"]),
-        "passes": f"{passes:,}" + (", converged" if report["converged"] else ""),
+        "passes" if mistakes is not None else "steps": f"{passes:,}"
+        + (", converged" if report["converged"] else ""),
         "mistakes": count(mistakes),
         "updates": count(report["updates"]),
     }
-    if rows and (counting := rows * passes - report["left_out"]):
+    if mistakes is not None and rows and (counting := rows * passes - report["left_out"]):
         lines["mistakes"] = f"{mistakes:,} ({percent(mistakes / counting)})"
     if "margin" in report:
         lines["margin"] = margin_text(report["margin"], report["certified"])
@@ -209,6 +251,8 @@ def show(report: dict[str, Any]) -> None:
     if "test" in report:
         lines |= score_lines(report["test"])
     model = report.get("model")
-    lines["model"] = model and f"{model}, {size(Path(model).stat().st_size)}"
-    hint = f"maxmargin predict {model} DATA" if model else "Add --model FILE to save the model."
+    lines["model"] = "discarded: --model FILE saves it"
+    if model:
+        lines["model"] = f"{model}, {size(Path(model).stat().st_size)}"
+    hint = f"maxmargin predict {model} DATA" if model else ""
     print_report(f"{report['algorithm']}, learned from {report['data']}", lines, hint)

@@ -25,22 +25,32 @@ def complete(incomplete: str) -> list[str]:
     return [name for name in names() if name.startswith(incomplete.lower())]
 
 
-def make(algorithm: str, settings: list[str]) -> Any:
+def make(algorithm: str, settings: list[str], *, streams: bool = True) -> Any:
     """The learner called ``algorithm``, with these settings."""
-    return make_all([algorithm], settings)[0]
+    return make_all([algorithm], settings, streams=streams)[0]
 
 
-def make_all(algorithms: list[str], settings: list[str]) -> list[Any]:
-    """Learners by their names.
+def make_all(algorithms: list[str], settings: list[str], *, streams: bool = True) -> list[Any]:
+    """Learners by their names, which must learn from ``streams`` if these are all there is.
 
     A setting ``name=value`` is for all that have such a parameter, ``algorithm.name=value`` for
     that one.
     """
     chosen = [_checked_name(name) for name in algorithms]
-    parsed = [_parsed(setting, chosen) for setting in settings]
     classes = {name: getattr(maxmargin, names()[name]) for name in chosen}
+    for kind in classes.values():
+        if streams and not hasattr(kind(), "fit_stream"):
+            misuse(
+                f"{kind.__name__} needs all rows in memory: only maxmargin fit takes it. Leave out "
+                "--algorithm to use AutoMargin, or choose pumma for the maximum margin."
+            )
+    parsed = [_parsed(setting, chosen) for setting in settings]
     parameters = {name: list(cls().get_params()) for name, cls in classes.items()}
     for owner, parameter, _ in parsed:
+        if parameter == "max_iter" and all(
+            hasattr(each(), "fit_stream") for each in classes.values()
+        ):
+            misuse("max_iter has no effect on a stream: use fit --passes.")
         owners = [owner] if owner else chosen
         if not any(parameter in parameters[each] for each in owners):
             everything = sorted({each for one in owners for each in parameters[one]})
@@ -73,17 +83,10 @@ def _parsed(setting: str, chosen: list[str]) -> tuple[str, str, Any]:
     owner, dot, parameter = key.strip().rpartition(".")
     if dot and (owner := _checked_name(owner)) not in chosen:
         misuse(f"--set {setting}: {owner} is not among the algorithms {', '.join(chosen)}.")
-    if parameter == "max_iter":
-        misuse("max_iter has no effect on a stream: use fit --passes.")
     return owner, parameter, value_of(text.strip())
 
 
 def _validated(learner: BaseEstimator) -> Any:
-    if not hasattr(learner, "fit_stream"):
-        misuse(
-            f"{type(learner).__name__} needs all rows in memory: use it from Python. For files, "
-            "leave out --algorithm to use AutoMargin, or choose pumma for the maximum margin."
-        )
     try:
         learner.check_parameters()
     except ValueError as error:

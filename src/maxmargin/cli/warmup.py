@@ -50,7 +50,8 @@ def warmup(
 ) -> None:
     """Compile learners ahead of their first use."""
     with one_line_errors():
-        chosen = learner_options.make_all(algorithms or list(learner_options.names()), settings)
+        names = algorithms or list(learner_options.names())
+        chosen = learner_options.make_all(names, settings, streams=False)
         from maxmargin._terminal import bar
         from maxmargin.core.numba_backend import IS_FULL, cache_folder
 
