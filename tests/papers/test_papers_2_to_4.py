@@ -15,7 +15,7 @@ from maxmargin_papers.experiments import (
     other_learners,
 )
 from maxmargin_papers.reproduction import find
-from maxmargin_papers.reproduction.experiment import Claim, NoVerdict, Results
+from maxmargin_papers.reproduction.experiment import Claim, NoVerdict, Printed, Results
 from maxmargin_papers.reproduction.figures import as_svgs
 from maxmargin_papers.reproduction.runner import run_all
 from maxmargin_papers.reproduction.verdicts import (
@@ -123,6 +123,24 @@ def test_a_wrong_accuracy_is_not_reproduced():
     assert verdicts == {"NOCApm": REPRODUCED, "Forgetron": FAILED, "Projectron++": REPRODUCED}
     lines = judge(find("noca-table1"), orders(numbers, runs=1), "full")
     assert {line.verdict for line in lines if line.column == "accuracy, %"} == {UNDECIDED}
+
+
+def test_the_method_as_printed_and_sizes_are_compared():
+    """NOCApm's own sizes follow our limit."""
+    lines = [one for one in find("noca-table2").compared if isinstance(one, Printed)]
+    for column in ("accuracy, %", "size"):
+        without = {
+            one.row
+            for one in lines
+            if one.column == column and isinstance(one.tolerance, NoVerdict)
+        }
+        assert without == ({"NOCApm", *other_learners.READINGS} if column == "size" else set())
+    assert {one.deviation for one in lines if one.column == "size"} == {"4.30", "0", "5.89"}
+
+
+def test_moving_targets_are_fitted():
+    """The paper prints neither data nor parameters."""
+    assert {one.kind for one in find("tracking-figure1").compared} == {"fitted"}
 
 
 def test_a_rival_that_is_better_faster_and_smaller_contradicts_the_claims():

@@ -28,6 +28,7 @@ from maxmargin_papers.reproduction.verdicts import (
     NOT_COMPARED,
     REPRODUCED,
     UNDECIDED,
+    chance,
     judge,
     judge_again,
     score,
@@ -156,6 +157,33 @@ def test_counts():
     assert str(score([*lines, *lines])) == f"{decided}; 2 undecided, 2 not comparable"
     assert str(score(lines[3:4])) == "nothing compared"
     assert str(score([lines[5]] * 6)) == "nothing decided; 6 undecided"
+
+
+def test_whether_misses_are_chance():
+    """Ten runs against the mean of four; all have one distribution, but for the last number."""
+    random = np.random.default_rng(0)
+    printed = [*(f"{each:.3f}" for each in random.normal(5.0, 0.1, size=200)), "9.000"]
+    ours = random.normal(5.0, 0.2, size=(201, 10))
+    lines = [line(BY_CHANCE, *each, text=text) for each, text in zip(ours, printed, strict=True)]
+    found = chance([*lines, line(EXACT, 1.0)])
+    assert (found.numbers, found.beyond) == (200, 1)
+    assert found.missed == sum(each.verdict == FAILED for each in lines[:-1])
+    assert found.mean_square == pytest.approx(np.mean([each.z**2 for each in lines[:-1]]))
+    assert found.expected_square == pytest.approx(9 / 7)
+    assert found.mean_square == pytest.approx(9 / 7, rel=0.2)
+    assert str(found).startswith(
+        f"Of 200 printed numbers whose tolerance is chance, {found.missed}"
+    )
+    assert "where 10.0 are expected at 95 %" in str(found)
+    assert str(found).endswith("; 1 more is beyond any chance (|z| > 5).")
+    assert chance([line(EXACT, 1.0), line(BY_CHANCE, 1.0)]) is None
+
+
+def test_deviations_in_standard_errors():
+    values = [0.98, 0.99, 1.0, 1.01, 1.02]
+    judged = line(BY_CHANCE, *values, text="1.03")
+    error = np.std(values, ddof=1) * np.sqrt(1 / 5 + 1 / 4)
+    assert judged.z == pytest.approx(-0.03 / np.hypot(error, 0.01 / np.sqrt(12)))
 
 
 @pytest.fixture

@@ -28,7 +28,6 @@ from maxmargin_papers.reproduction.experiment import (
     DataHome,
     Experiment,
     NotComparable,
-    NoVerdict,
     Printed,
     Results,
     Scale,
@@ -53,11 +52,15 @@ TABLE = {  # errors after passes 1 and 3, best of five passes, updates after fiv
 K_BEST = {f"k-best{name[6:]}": line for name, line in TABLE.items() if name.startswith("1-best")}
 """The same lines under the name that the paper gives them."""
 LEARNERS = (*TABLE, *K_BEST)
-FITTED = ("ALMA", "Pegasos", "bin AMIRA(0.5)", *(f"1-best{name[6:]}" for name in K_BEST))
+FITTED = (
+    *("ALMA", "Pegasos", "bin AMIRA(0.5)", "k-best AMIRA(0.5)"),
+    *(f"1-best{name[6:]}" for name in K_BEST),
+)
 """Their parameters are lost, or 1-best was taken for k-best because its updates fit."""
 SVM = "SVM"
 PASSES = 5
 GAMMA = 1.0 / (2.0 * 3.5**2)
+OF_1_BEST = "The printed number is that of 1-best, and the paper’s label is wrong."
 SWINGING = ("Perceptron", "Avg. Perceptron", "ROMMA", "bin MIRA", "1-best MIRA")
 """They correct mistakes only, and after one pass ten orders of the rows do not suffice for them."""
 RUNS, MANY = 10, 40
@@ -66,7 +69,6 @@ QUICK = ("Perceptron", "bin AMIRA(0.9)", "1-best AMIRA(0.85)")
 QUOTED = NotComparable(
     "quoted from another paper, with another kernel and another coding of the digits"
 )
-NOT_K_BEST = NoVerdict("the printed updates are those of 1-best, with which they are compared")
 
 
 def cells(scale: Scale) -> list[Cell]:
@@ -138,7 +140,12 @@ EXPERIMENT = Experiment(
     compared=(
         *table_lines(TABLE, (1, 3, BEST), PASSES, "Table 2", fitted=FITTED),
         *table_lines(
-            K_BEST, (1, 3, BEST), PASSES, "Table 2", instead=dict.fromkeys(K_BEST, NOT_K_BEST)
+            K_BEST,
+            (1, 3, BEST),
+            PASSES,
+            "Table 2",
+            fitted=FITTED,
+            notes={f"{name}, updates in {PASSES} passes": OF_1_BEST for name in K_BEST},
         ),
         Printed(SVM, "error %", "4.70", after(1, SVM), QUOTED, "Table 2, last line"),
         lowest(
@@ -170,16 +177,20 @@ EXPERIMENT = Experiment(
         "Updates are summed over the ten classifiers. Pixels are as distributed, from −1 to 1.",
         "ALMA’s and Pegasos’ parameters are lost: ALMA has α = 0.9 and B = 1/α, Pegasos projects, "
         "with the λ that gives about the printed numbers, 4.5·10⁻⁶.",
-        "The numbers of the lines “k-best” are compared with 1-best, Algorithm 2, since the "
-        "printed updates are its, and count as fitted. Numbers of k-best itself are shown without "
-        "a verdict; sentences on k-best are tested with k-best.",
+        "The numbers of the lines “k-best” are compared with k-best, and again with 1-best, "
+        "Algorithm 2, which counts as fitted since it was taken for its updates. Sentences on "
+        "k-best are tested with k-best.",
         "The rows are shuffled for each pass: section 4.2 says “at each training iteration”.",
         "In a full run learners that correct mistakes only make 40 runs: after one pass their last "
         "hypothesis still swings, the Perceptron’s from 6.4 to 9.0 % in 55 orders.",
         "SVM is one-vs-rest LIBSVM with C = 100 and σ = 3.58.",
     ),
     differences=(
-        "k-best AMIRA makes 6 to 18 % fewer updates than printed, 1-best as many as printed.",
+        "k-best AMIRA and MIRA make 6 to 18 % fewer updates than printed, and 1-best as many as "
+        "printed. An independent program for both finds the same numbers as ours (615 to 626, 2096 "
+        "to 2139, 3451 to 3472 updates of k-best; 676 to 681, 2588 to 2607, 4083 to 4087 of "
+        "1-best). So the paper’s label is wrong: its lines “k-best” were measured with 1-best. "
+        "Errors do not tell the two apart.",
         "Aggressive ROMMA corrects every margin below 1 and makes a hundred times the printed "
         "number of updates; the printed errors and updates are those of a learner that corrects "
         "mistakes.",

@@ -23,6 +23,7 @@ from maxmargin_papers.reproduction.experiment import (
     NoVerdict,
     Printed,
     Results,
+    Tolerance,
     at,
     measured,
 )
@@ -91,14 +92,13 @@ def table_lines(
     where: str,
     *,
     fitted: Collection[str] = (),
-    instead: Mapping[str, NoVerdict] | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> Iterator[Printed]:
     """A table with errors after some passes, `BEST` being the best of them, and all updates.
 
-    ``fitted`` has the learners that were chosen for their numbers; ``instead`` those without a
-    verdict, or single ones of their numbers.
+    ``fitted`` has the learners that were chosen for their numbers; ``notes`` what there is to know
+    about single numbers.
     """
-    no_verdicts = {"Aggr. ROMMA": OTHER_LEARNER, **(instead or {})}
     for name, line in table.items():
         kind: Kind = "fitted" if name in fitted else "strict"
         columns = [
@@ -109,9 +109,9 @@ def table_lines(
         ]
         columns.append((f"updates in {passes} passes", measured("updates", learner=name)))
         for (column, ours), text in zip(columns, line.split(), strict=True):
-            no_verdict = no_verdicts.get(name) or no_verdicts.get(f"{name}, {column}")
-            rule = no_verdict or BY_CHANCE
-            yield Printed(name, column, text, ours, rule, where, kind=kind)
+            rule: Tolerance | NoVerdict = OTHER_LEARNER if name == "Aggr. ROMMA" else BY_CHANCE
+            note = (notes or {}).get(f"{name}, {column}", "")
+            yield Printed(name, column, text, ours, rule, where, note, kind=kind)
 
 
 def lowest(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.extmath import row_norms
 
 from maxmargin import MICRA, PUMMA, ROMMA
 from maxmargin.datasets import load_adult, load_ionosphere, load_votes, make_separable
@@ -33,6 +34,8 @@ from maxmargin_papers.reproduction.experiment import (
 from maxmargin_papers.reproduction.significance import always, less
 
 LEARNERS = ("SVM", "PUMMA", "ROMMA", "MICRA")
+MICRAS = {"MICRA": 10.0, "MICRA(3)": 3.0, "MICRA(1)": 1.0}
+"""Their β, in units of the largest norm of a row."""
 FAST = "PUMMA(0.1)"
 """With δ = 0.1; the text says something about it, the table does not."""
 TABLE = {  # seconds and 100 x margin of each
@@ -77,7 +80,8 @@ MISPRINT = NotComparable("4.50 contradicts the proved 99 % of 4.95; most likely 
 
 def cells(scale: Scale) -> Sequence[Cell]:
     names = {"full": tuple(TABLE), "quick": QUICK, "tiny": ("ionosphere",)}[scale]
-    return [{"data": data, "learner": name} for data in names for name in (*LEARNERS, FAST)]
+    learners = list(dict.fromkeys([*LEARNERS, FAST, *MICRAS]))
+    return [{"data": data, "learner": name} for data in names for name in learners]
 
 
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
@@ -86,8 +90,9 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
     if name == "SVM":
         exact = gram_margin if y.size <= MOST_GRAM_ROWS else primal_margin
         return timed(lambda: exact(X, y))
-    fit_until_stopped(learner(name).set_params(max_iter=1), X[:50], y[:50])  # compile
-    clf = learner(name)
+    radius = float(np.sqrt(row_norms(X, squared=True).max()))
+    fit_until_stopped(learner(name, radius).set_params(max_iter=1), X[:50], y[:50])  # compile
+    clf = learner(name, radius)
     numbers = timed(lambda: fit_until_converged(clf, X, y).certificate_.margin)
     return {**numbers, "updates": clf.n_updates_, "certified": clf.certificate_.ratio}
 
@@ -105,12 +110,13 @@ def load(name: str, data_home: DataHome) -> tuple[Any, np.ndarray]:
     return X[:rows], y[:rows]
 
 
-def learner(name: str) -> Any:
+def learner(name: str, radius: float) -> Any:
+    """``radius`` is the largest norm of a row."""
     shared: dict[str, Any] = {"soft_margin": LAMBDA, "max_iter": 10**6, "random_state": 0}
     if name == "ROMMA":
         return ROMMA(delta=DELTA, intercept_scaling="max", **shared)
-    if name == "MICRA":
-        return MICRA(intercept_scaling="max", **shared)
+    if name in MICRAS:
+        return MICRA(beta=MICRAS[name] * radius, intercept_scaling="max", **shared)
     return PUMMA(delta=0.1 if name == FAST else DELTA, **shared)
 
 
@@ -167,8 +173,12 @@ def rule(data: str, name: str) -> Tolerance | NoVerdict:
 
 
 def kind_of(data: str) -> Kind:
-    """Which rows were taken is not printed: one was left out, or their choice is allowed for."""
-    return "fitted" if data == "house-votes" or data in CHOICE_OF_ROWS else "strict"
+    """Only adult-full is used as printed.
+
+    What the margin is was read so that the optimum of ionosphere comes out. Of the others it is
+    not printed which rows were taken: one was left out, or their choice is allowed for.
+    """
+    return "strict" if data == "adult-full" else "fitted"
 
 
 def printed(data: str, name: str) -> list[str]:
@@ -198,6 +208,20 @@ def of_sets(
     return holds
 
 
+def attainable(data: str) -> Claim:
+    """That MICRA reaches the printed margin with some parameters, if not with which."""
+    text = printed(data, "MICRA")[1]
+
+    def holds(results: Results) -> Answer:
+        margins = [results.mean("margin", data=data, learner=name) for name in MICRAS]
+        least, most = min(margins), max(margins)
+        said = f"from {least:.2f} to {most:.2f} for β from 1 to 10 times the largest norm"
+        return least <= float(text) <= most, said
+
+    claim = f"MICRA’s 100 × margin, {text}, is attainable (taken as: between those of other β)"
+    return Claim(data, claim, holds, "Table 1", kind="fitted")
+
+
 def on_every_set(least: float) -> Callable[[list[float]], bool | None]:
     return lambda quotients: always([one >= least for one in quotients])
 
@@ -219,7 +243,7 @@ def svm_is_fastest(results: Results) -> Answer:
     return on_every_set(1.0)(quotients), f"{said}; data sets: {len(quotients)}"
 
 
-OTHER_SVM = "Ours is LIBSVM and LIBLINEAR, not SVM-light; processor time."
+OTHER_SVM = NotComparable("SVM-light was not run: ours is LIBSVM and LIBLINEAR")
 CLAIMS = (
     Claim(
         "PUMMA against SVM",
@@ -248,13 +272,19 @@ CLAIMS = (
         "section 4.2",
         no_verdict=NO_MICRA,
     ),
-    Claim("SVM", "is the fastest on every set", svm_is_fastest, "section 4.2", OTHER_SVM),
+    Claim(
+        "SVM",
+        "is the fastest on every set",
+        svm_is_fastest,
+        "section 4.2",
+        no_verdict=OTHER_SVM,
+    ),
     Claim(
         "PUMMA with δ = 0.1 against SVM",
         "takes a comparable time (taken as: within a factor of two in the geometric mean)",
         of_sets("seconds", FAST, "SVM", on_a_par),
         "section 4.2",
-        OTHER_SVM,
+        no_verdict=OTHER_SVM,
     ),
     Claim(
         "PUMMA with δ = 0.1 against δ = 0.01",
@@ -262,6 +292,7 @@ CLAIMS = (
         of_sets("margin", "PUMMA", FAST, on_every_set(1.0)),
         "section 4.2",
     ),
+    *(attainable(data) for data in TABLE),
 )
 
 
@@ -278,7 +309,7 @@ EXPERIMENT = Experiment(
     choices=(
         "The margin is 1/‖w‖ in the extended space, where λ = 1 is added to the diagonal of the "
         "kernel, with a bias that costs nothing: so the printed optimum of ionosphere comes out "
-        "within 0.1 %.",
+        "within 0.1 %, and its lines count as fitted.",
         "SVM is LIBSVM without slack on K + I up to 8000 rows; beyond, LIBLINEAR with a squared "
         "hinge, which is the same problem without the Gram matrix.",
         "House votes: without the one voter of whom nothing is known, whose row is zero; with that "
@@ -286,7 +317,9 @@ EXPERIMENT = Experiment(
         "Adult: the first rows of the file a9a of LIBSVM. Which rows were taken is not said, so "
         "the spread of the optimum over 100 random choices is allowed for, and these lines count "
         "as fitted; all rows of adult-full are given.",
-        "MICRA runs with the library’s default parameters, and is not comparable.",
+        "MICRA’s parameters are not printed. Its numbers here are those with β ten times the "
+        "largest norm of a row, and are not comparable; that the printed margins are attainable is "
+        "tested with β from one to ten times that norm.",
     ),
     differences=(
         "Adult’s optimum comes out 1 to 5 % above print for every number of rows. The choice of "
@@ -296,7 +329,8 @@ EXPERIMENT = Experiment(
         "capital-gain the numbers would fit.",
         "Rows that still bring updates are presented more often than others, so our times are not "
         "those of plain passes.",
-        "What is said of SVM-light’s times depends on the program: LIBSVM, which stands for it up "
-        "to 8000 rows, takes longer than PUMMA from 2000 rows on; LIBLINEAR, beyond, takes less.",
+        "What is said of SVM-light’s times is not tested, and depends on the program: LIBSVM, "
+        "which stands for it up to 8000 rows, takes longer than PUMMA from 2000 rows on; "
+        "LIBLINEAR, beyond, takes less.",
     ),
 )

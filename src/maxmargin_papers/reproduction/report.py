@@ -16,7 +16,7 @@ from maxmargin_papers.reproduction.cell_files import file_name, write_whole
 from maxmargin_papers.reproduction.experiment import Scale
 from maxmargin_papers.reproduction.reproduction_page import Section, kept, render, sections_of
 from maxmargin_papers.reproduction.runner import Outcome
-from maxmargin_papers.reproduction.verdicts import FAILED, UNDECIDED, Line, score
+from maxmargin_papers.reproduction.verdicts import FAILED, UNDECIDED, Line, chance, score
 
 
 def write_all(outcomes: Sequence[Outcome], scale: Scale, out: Path) -> None:
@@ -73,16 +73,19 @@ def as_json(outcomes: Sequence[Outcome], scale: Scale) -> str:
 
 def as_markdown(sections: Sequence[Section], scale: Scale) -> str:
     """A table of all experiments, for documents."""
-    total = score(line for one in sections for line in one.lines)
+    lines = [line for one in sections for line in one.lines]
+    summary = f"Reproduced: {score(lines)}."
+    if (test := chance(lines)) is not None:
+        summary += f" {test}"
     command = "maxmargin reproduce --quick" if scale == "quick" else "maxmargin reproduce"
-    kinds = " | ".join(total.counts)
+    kinds = " | ".join(score(lines).counts)
     rows = "\n".join(_row(one) for one in sections)
     return f"""<!-- made by: {command} -->
 | experiment | paper | {kinds} | not reproduced | undecided | not comparable | measured on |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
-{fill(f"Reproduced: {total}.", 100)}
+{fill(summary, 100)}
 <!-- end -->
 """
 

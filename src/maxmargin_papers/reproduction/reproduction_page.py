@@ -23,6 +23,7 @@ from maxmargin_papers.reproduction.verdicts import (
     REPRODUCED,
     UNDECIDED,
     Line,
+    chance,
     judge_again,
     score,
     shown,
@@ -140,6 +141,7 @@ def render(sections: Sequence[Section], scale: Scale, made: str = "") -> str:
         sections=sections,
         scale=SCALES[scale],
         total=score(line for one in sections for line in one.lines),
+        chance=chance(line for one in sections for line in one.lines),
         failures=[
             (one.experiment.name, line)
             for one in sections

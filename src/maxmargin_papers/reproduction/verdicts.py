@@ -20,7 +20,7 @@ from maxmargin_papers.reproduction.experiment import (
     Scale,
     Tolerance,
 )
-from maxmargin_papers.reproduction.significance import reach
+from maxmargin_papers.reproduction.significance import CONFIDENCE, reach
 
 REPRODUCED, FAILED, UNDECIDED = "reproduced", "not reproduced", "undecided"
 NOT_COMPARABLE, NOT_COMPARED = "not comparable", "not compared"
@@ -29,6 +29,7 @@ NOT_RUN = "not part of this run"
 TINY = "a tiny stand-in was measured"
 MOST_BY_CHANCE = 0.1
 """A number that chance may move by a larger part agrees with too much to be evidence."""
+MOST_Z = 5.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Line:
         Of our runs; the spread is their standard deviation.
     runs : int
         How many runs were made.
+    z : float or None
+        How many standard errors the means are apart, where the tolerance is that of chance.
     verdict : {"reproduced", "not reproduced", "undecided", "not comparable", "not compared"}
     tolerance, why : str
         How far ours may be from the paper's, and what that allows for; or why there is no verdict.
@@ -63,6 +66,7 @@ class Line:
     mean: float | None = None
     spread: float | None = None
     runs: int = 0
+    z: float | None = None
     verdict: str = NOT_COMPARED
     tolerance: str = ""
     why: str = ""
@@ -142,6 +146,62 @@ class Score(NamedTuple):
         left = [f"{number} {name}" for name, number in others.items() if number]
         nothing = "nothing decided" if self.undecided else "nothing compared"
         return "; ".join([", ".join(decided) or nothing, *([", ".join(left)] if left else [])])
+
+
+class Chance(NamedTuple):
+    """Whether printed numbers differ from ours by more than chance explains.
+
+    Of numbers for which nothing was fitted, and whose tolerance is that of chance.
+
+    Attributes
+    ----------
+    numbers : int
+        How many there are, except those beyond chance.
+    missed : int
+        How many of them are not reproduced.
+    mean_square : float
+        The mean of z², 1 by chance alone; a little more, as errors are estimated from few runs.
+    expected_square : float
+        The same by chance alone, for so many runs.
+    beyond : int
+        How many more have a ``|z|`` above 5, which no chance explains.
+    """
+
+    numbers: int
+    missed: int
+    mean_square: float
+    expected_square: float
+    beyond: int
+
+    def __str__(self) -> str:
+        expected = (1.0 - CONFIDENCE) * self.numbers
+        verb = "is" if self.beyond == 1 else "are"
+        more = f"; {self.beyond} more {verb} beyond any chance (|z| > {MOST_Z:g})"
+        return (
+            f"Of {self.numbers} printed numbers whose tolerance is chance, {self.missed} "
+            f"are not reproduced, where {expected:.1f} are expected at {CONFIDENCE:.0%}; the mean "
+            f"z² is {self.mean_square:.2f}, where {self.expected_square:.2f} is expected"
+            f"{more if self.beyond else ''}."
+        ).replace("%", " %")
+
+
+def chance(lines: Iterable[Line]) -> Chance | None:
+    """None where no line says anything about it."""
+    tested = [
+        (line, line.z)
+        for line in lines
+        if line.compared and line.kind == "strict" and line.z is not None and line.runs > 3
+    ]
+    within = [(line, z) for line, z in tested if abs(z) <= MOST_Z]
+    if not within:
+        return None
+    return Chance(
+        len(within),
+        sum(line.verdict == FAILED for line, _ in within),
+        statistics.fmean(z * z for _, z in within),
+        statistics.fmean((line.runs - 1) / (line.runs - 3) for line, _ in within),
+        len(tested) - len(within),
+    )
 
 
 def score(lines: Iterable[Line]) -> Score:
@@ -251,22 +311,28 @@ def _judged_number(printed: Printed, line: Line, papers_runs: int) -> Line:
     line = replace(line, why=rule.why)
     if rule.by_chance and line.spread is None:
         return replace(line, verdict=UNDECIDED)
-    chance = by_chance(printed, line, papers_runs) if rule.by_chance else 0.0
-    allowed = 0.5 * 10.0**-printed.decimals + chance + rule.part * abs(printed.value)
+    last_digit = 10.0**-printed.decimals
+    by_chance = 0.0
+    if rule.by_chance:
+        errors = standard_errors(printed, line, papers_runs)
+        by_chance = reach(line.runs, *errors)
+        rounding = last_digit / math.sqrt(12.0)
+        line = replace(line, z=(mean - printed.value) / math.hypot(rounding, *errors))
+    allowed = 0.5 * last_digit + by_chance + rule.part * abs(printed.value)
     part = f" ({100 * rule.part:g} %)" if rule.part else ""
     amount = f"{allowed:.2g}" if allowed < 10.0 else shown(allowed, 0)
     line = replace(line, tolerance=f"± {amount}{part}")
     if not abs(mean - printed.value) <= allowed:  # true of NaN as well
         return replace(line, verdict=FAILED)
-    telling = chance <= MOST_BY_CHANCE * abs(printed.value)
+    telling = by_chance <= MOST_BY_CHANCE * abs(printed.value)
     return replace(line, verdict=REPRODUCED if telling else UNDECIDED)
 
 
-def by_chance(printed: Printed, line: Line, papers_runs: int) -> float:
-    """How far the means may be apart; the paper's runs differ as ours do, if it does not say."""
+def standard_errors(printed: Printed, line: Line, papers_runs: int) -> tuple[float, float]:
+    """Of our mean and the paper's, whose runs differ as ours do if it does not say."""
     assert line.spread is not None
     theirs = float(printed.deviation) if printed.deviation else line.spread
-    return reach(line.runs, line.spread / math.sqrt(line.runs), theirs / math.sqrt(papers_runs))
+    return line.spread / math.sqrt(line.runs), theirs / math.sqrt(papers_runs)
 
 
 def _claim(claim: Claim, results: Results) -> Line:
