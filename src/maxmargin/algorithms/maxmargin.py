@@ -670,14 +670,14 @@ def _left_out(
     posed: Posed, found: Solution, advance: Any
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
     """Outputs of rows that are left out, which of them are positive, and the numbers of rows."""
-    left_out = outputs_left_out(posed, found.weights, advance)
-    if not np.isfinite(left_out.margins).all():
+    rows, margins = outputs_left_out(posed, found.weights, advance)
+    if not np.isfinite(margins).all():
         raise ValueError(
             "'loo' found no leave-one-out outputs: rounding leaves no system to solve. Scale the "
             "features, or choose a larger soft_margin."
         )
-    positive = posed.data.positive(left_out.rows, slice(0, posed.number))
-    return (np.where(positive, left_out.margins, -left_out.margins), positive), left_out.rows
+    positive = posed.data.positive(rows, slice(0, posed.number))
+    return (np.where(positive, margins, -margins), positive), rows
 
 
 def checked_path(found: Any) -> RegularizationPath | None:

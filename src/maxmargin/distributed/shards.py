@@ -106,47 +106,37 @@ class Columns(NamedTuple):
 
     def rows(self, shard: Held | File) -> Iterator[Rows]:
         """The rows of positive weight of a shard."""
+        options = trainer_of(self.learner).options
         for block in shard.blocks():
-            rows = self.encode(block)
-            if rows.codes.size:
-                yield rows
-
-    def encode(self, block: Held | streams.Block) -> Rows:
-        X, _ = inputs.check_X(trainer_of(self.learner).options, block.X, self.features)
-        y = inputs.check_y(block.y, X.shape[0], multilabel=self.multilabel)
-        sample_weight = check_weights(block.weight, X.shape[0])
-        if not sample_weight.all():
-            counts = sample_weight > 0.0
-            X, y, sample_weight = X[counts], y[counts], sample_weight[counts]
-        codes = inputs.class_codes(y, self.classes)
-        if not self.multilabel:
-            sample_weight = sample_weight * self.class_weight[codes]
-        return Rows(X, codes, sample_weight)
+            X, _ = inputs.check_X(options, block.X, self.features)
+            y = inputs.check_y(block.y, X.shape[0], multilabel=self.multilabel)
+            sample_weight = check_weights(block.weight, X.shape[0])
+            if not sample_weight.all():
+                counts = sample_weight > 0.0
+                X, y, sample_weight = X[counts], y[counts], sample_weight[counts]
+            codes = inputs.class_codes(y, self.classes)
+            if not self.multilabel:
+                sample_weight = sample_weight * self.class_weight[codes]
+            if codes.size:
+                yield Rows(X, codes, sample_weight)
 
 
 class Encoded(NamedTuple):
-    """A shard with class codes instead of labels.
-
-    ``held`` are its rows; those of a ``file`` are read and encoded when they are requested.
-    """
+    """A shard with class codes instead of labels; a file is read and encoded in each round."""
 
     number: int
     name: str
-    held: tuple[Rows, ...] = ()
-    file: File | None = None
-    columns: Columns | None = None
+    content: tuple[Rows, ...] | File
+    columns: Columns
 
     def rows(self) -> Iterable[Rows]:
-        if self.file is None or self.columns is None:
-            return self.held
-        return self.columns.rows(self.file)
+        content = self.content
+        return self.columns.rows(content) if isinstance(content, File) else content
 
 
 def encoded(shard: Held | File, columns: Columns) -> Encoded:
-    """The shard with class codes instead of labels; a file is encoded again in each round."""
-    if isinstance(shard, File):
-        return Encoded(shard.number, shard.name, (), shard, columns)
-    return Encoded(shard.number, shard.name, tuple(columns.rows(shard)))
+    content = shard if isinstance(shard, File) else tuple(columns.rows(shard))
+    return Encoded(shard.number, shard.name, content, columns)
 
 
 # ----------------------------------------------------------------------------- columns of all files

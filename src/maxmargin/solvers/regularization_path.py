@@ -34,21 +34,6 @@ BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
 Rows = LinearRows | KernelRows
 
 
-class LeftOut(NamedTuple):
-    """Outputs of rows by weights that were found without them.
-
-    Attributes
-    ----------
-    rows : their numbers
-    margins : ``y f(x)``, of shape (problems, rows)
-    method : `BY_FACTORS` or `BY_FOLDS`
-    """
-
-    rows: np.ndarray
-    margins: np.ndarray
-    method: str
-
-
 class Posed(NamedTuple):
     """So many problems, to be solved.
 
@@ -277,8 +262,13 @@ def follow_path(
     )
 
 
-def outputs_left_out(problems: Posed, weights: np.ndarray, advance: Advance) -> LeftOut:
-    """Of problems with these solutions, one line for each."""
+def outputs_left_out(
+    problems: Posed, weights: np.ndarray, advance: Advance
+) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of rows, and their ``y f(x)`` by weights that were found without them.
+
+    There is one line for each of the problems, which have these solutions.
+    """
     numbers, method = problems.numbers, problems.method
     places, folds = chosen_places(numbers.size, MOST_SCORED), []
     if method == BY_FOLDS:
@@ -295,7 +285,7 @@ def outputs_left_out(problems: Posed, weights: np.ndarray, advance: Advance) -> 
             else:
                 found = [_by_others(problems, part, fold, advance) for fold in folds]
                 margins[part] = np.concatenate(found, axis=1)
-    return LeftOut(numbers[places], margins, method)
+    return numbers[places], margins
 
 
 def chosen_places(rows: int, most: int) -> np.ndarray:
