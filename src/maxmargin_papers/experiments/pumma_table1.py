@@ -208,18 +208,16 @@ def of_sets(
     return holds
 
 
-def attainable(data: str) -> Claim:
-    """That MICRA reaches the printed margin with some parameters, if not with which."""
-    text = printed(data, "MICRA")[1]
-
-    def holds(results: Results) -> Answer:
-        margins = [results.mean("margin", data=data, learner=name) for name in MICRAS]
-        least, most = min(margins), max(margins)
-        said = f"from {least:.2f} to {most:.2f} for β from 1 to 10 times the largest norm"
-        return least <= float(text) <= most, said
-
-    claim = f"MICRA’s 100 × margin, {text}, is attainable (taken as: between those of other β)"
-    return Claim(data, claim, holds, "Table 1", kind="fitted")
+def attainable(results: Results) -> Answer:
+    """Whether MICRA reaches the printed margins with some parameters, if not with which."""
+    sets = [str(cell["data"]) for cell, _ in results.records if cell["learner"] == "MICRA"]
+    reached = zip(*(results.values("margin", learner=name) for name in MICRAS), strict=True)
+    answers, said = [], []
+    for data, margins in zip(sets, reached, strict=True):
+        text = printed(data, "MICRA")[1]
+        answers.append(min(margins) <= float(text) <= max(margins))
+        said.append(f"{data}, {text}: {min(margins):.2f} to {max(margins):.2f}")
+    return always(answers), "; ".join(said)
 
 
 def on_every_set(least: float) -> Callable[[list[float]], bool | None]:
@@ -292,7 +290,14 @@ CLAIMS = (
         of_sets("margin", "PUMMA", FAST, on_every_set(1.0)),
         "section 4.2",
     ),
-    *(attainable(data) for data in TABLE),
+    Claim(
+        "MICRA",
+        "its printed margins are attainable (taken as: between those with β of 1 and of 10 times "
+        "the largest norm)",
+        attainable,
+        "Table 1",
+        kind="fitted",
+    ),
 )
 
 
