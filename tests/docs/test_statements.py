@@ -3,11 +3,13 @@
 import gzip
 import inspect
 import re
+from html import escape
 from pathlib import Path
 
 import maxmargin
 from maxmargin_papers.reproduction.report import as_markdown
-from maxmargin_papers.reproduction.reproduction_page import kept_sections
+from maxmargin_papers.reproduction.reproduction_page import kept_sections, render_kept
+from maxmargin_papers.reproduction.verdicts import chance
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -42,6 +44,17 @@ def test_learners_stand_under_the_paper_that_their_docstring_names():
 def test_the_table_of_experiments_is_that_of_the_kept_run():
     kept = gzip.decompress((DOCS / "reproduction.json.gz").read_bytes()).decode()
     assert as_markdown(kept_sections(kept), "full") in page("papers.md")
+
+
+def test_the_page_of_the_kept_run_tests_whether_failures_are_chance():
+    kept = gzip.decompress((DOCS / "reproduction.json.gz").read_bytes()).decode()
+    lines = [line for section in kept_sections(kept) for line in section.lines]
+    found = chance(lines)
+    assert escape(str(found)) in render_kept(kept)
+    assert found.missed < 3 * 0.05 * found.numbers
+    beyond = [(line.row, line.paper) for line in lines if line.z is not None and abs(line.z) > 5.0]
+    assert ("k-best MIRA", "667") in beyond
+    assert ("Perceptron", "2.26") in beyond
 
 
 def test_numbers_in_the_choice_of_learners_are_on_the_pages_behind_the_links():
