@@ -288,7 +288,6 @@ class MaxMargin(Kernels, Predicting):
                 class_weight=self.class_weight,
                 verbose=self.verbose,
                 several_in_kernels=True,
-                incremental=False,
             ),
         )
 

@@ -413,7 +413,6 @@ class OnlineClassifier(ParameterGroup, Incremental, Streamable):
         off = self.against_noise.items()
         return Options(
             type(self).__name__,
-            incremental=hasattr(self, "partial_fit"),
             settles=self.settles,
             takes_several=self.takes_several,
             unset=tuple(name for name, value in off if parameters.get(name, name) == value),

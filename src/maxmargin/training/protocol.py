@@ -25,7 +25,6 @@ class Options:
     settles : after a pass without an update there is never another one
     takes_several : rows can have several labels, with the linear kernel
     several_in_kernels : rows can have several labels with other kernels, too
-    incremental : the learner has `partial_fit`
     unset : names of unset parameters that help with inseparable rows
     """
 
@@ -49,7 +48,6 @@ class Options:
     settles: bool = False
     takes_several: bool = True
     several_in_kernels: bool = False
-    incremental: bool = True
     unset: tuple[str, ...] = ()
 
     @property
@@ -59,9 +57,7 @@ class Options:
 
 
 # The options that are attributes of estimators with the same name.
-SHARED = tuple(
-    each.name for each in fields(Options) if each.name not in ("name", "incremental", "unset")
-)
+SHARED = tuple(each.name for each in fields(Options) if each.name not in ("name", "unset"))
 
 
 class Batch(NamedTuple):
