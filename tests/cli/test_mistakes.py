@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import pickle
 
 import numpy as np
@@ -44,6 +46,42 @@ def test_mistyped_names(command, arguments, hint):
     code, printed, errors = command(*arguments)
     assert (code, printed) == (2, "")
     assert hint in errors
+    assert errors.startswith("maxmargin: ")
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict"], "missing argument 'MODEL'; see maxmargin predict --help"),
+        (["nothing"], "no such command 'nothing'; see maxmargin --help"),
+        (["fit", "--passes"], "option '--passes' requires an argument"),
+        (["evaluate", "rows.svm", "--delay", "-1"], "invalid value for '--delay'"),
+    ],
+)
+def test_errors_of_usage_are_one_line(command, arguments, message):
+    code, printed, errors = command(*arguments)
+    assert (code, printed) == (2, "")
+    assert errors.startswith(f"maxmargin: {message}")
+    assert errors.count("\n") == 1
+
+
+def test_without_arguments_there_is_help(command):
+    code, printed, errors = command()
+    assert code == 2
+    assert "Usage: maxmargin" in printed + errors
+    assert "maxmargin: " not in errors
+
+
+def test_a_full_disk_names_the_file(command, folder, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    path = tmp_path / "new.mm"
+    code, _, errors = command("fit", folder / "rows.svm", "--model", path)
+    assert code == 1
+    assert errors.splitlines()[-1] == f"maxmargin: {path}: No space left on device"
 
 
 def test_all_learners_are_known():

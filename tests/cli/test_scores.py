@@ -62,7 +62,8 @@ def test_labels_that_nobody_learned():
     assert (report["mistakes"], report["unknown_labels"], report["auc"]) == (1, 1, 1.0)
     assert (
         score_lines(report)["unknown"]
-        == "1 rows have labels that the model does not know, such as 7"
+        == "labels of 1 rows are not known to the model, such as 7; accuracy and precision count "
+        "them as errors; recall, AUC and log loss leave them out"
     )
 
 

@@ -1,13 +1,15 @@
 """Bad input gets a clear error, and the model stays what it was."""
 
 import numpy as np
+import pandas
 import pytest
 from common.estimators import every_estimator, every_warm_estimator, memory, weights_of
 from problems import separable, sparse_separable
 from scipy import sparse
 from sklearn.base import clone
 
-from maxmargin import Perceptron
+from maxmargin import AutoMargin, MaxMargin, Perceptron
+from maxmargin.evaluate import progressive
 
 X, y = separable(n=12, d=4)
 
@@ -104,6 +106,34 @@ def test_rows_in_partial_fit(fitted, bad, message):
     assert_refused(
         fitted, message, lambda learner: learner.partial_fit(bad, labels, classes=[-1, 1])
     )
+
+
+MISSING = [
+    [None] * 3,
+    [1, None, 0],
+    np.array(["a", None, "b"], object),
+    pandas.Series(["a", np.nan, "b"], dtype=object),
+    pandas.Series(["a", pandas.NA, "b"], dtype="string"),
+]
+
+
+@pytest.mark.parametrize("labels", MISSING)
+def test_missing_labels(labels):
+    X, places = np.eye(3), "3 of 3 labels are missing, the first in row 0"
+    if labels[2] is not None:
+        places = "1 of 3 labels are missing, the first in row 1"
+    for learn in (
+        lambda: MaxMargin().fit(X, labels),
+        lambda: AutoMargin(random_state=0).fit(X, labels),
+        lambda: AutoMargin(random_state=0).partial_fit(X, labels, classes=["a", "b"]),
+    ):
+        with pytest.raises(ValueError, match=places):
+            learn()
+
+
+def test_missing_labels_in_progressive():
+    with pytest.raises(ValueError, match="1 of 3 labels are missing, the first in row 1"):
+        progressive(AutoMargin(random_state=0), np.eye(3), ["a", None, "b"])
 
 
 @every_estimator

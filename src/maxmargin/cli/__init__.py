@@ -22,6 +22,7 @@ except ModuleNotFoundError:
 
 from maxmargin.cli.algorithms import algorithms
 from maxmargin.cli.command_group import CommandGroup
+from maxmargin.cli.errors import one_line_usage
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.fit import fit
 from maxmargin.cli.info import info
@@ -48,7 +49,9 @@ def main() -> None:
     # and once more at the end, would take a fifth of the time of a short command.
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
     try:
-        app()
+        with one_line_usage():
+            code = app(prog_name="maxmargin", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     finally:
         gc.freeze()
 

@@ -72,6 +72,24 @@ def one_line_errors() -> Iterator[None]:
         fail("interrupted", code=INTERRUPTED)
 
 
+@contextlib.contextmanager
+def one_line_usage() -> Iterator[None]:
+    """What typer says about a command that is not understood, on one line without a box."""
+    try:
+        yield
+    except Exception as error:  # of typer, whose classes for these depend on its version
+        if not hasattr(error, "format_message"):
+            raise
+        message, context = error.format_message(), getattr(error, "ctx", None)
+        if not message:  # the help has been printed instead
+            raise SystemExit(MISUSED) from None
+        message = message[:1].lower() + message[1:].rstrip(".")
+        if context is not None and not message.endswith("?"):
+            message += f"; see {context.command_path} {context.help_option_names[0]}"
+        complain(message)
+        raise SystemExit(MISUSED) from None
+
+
 def _give_up_output() -> None:
     """What cannot be written any more: Python would try again in the end, and complain."""
     if sys.stdout is None:

@@ -169,8 +169,11 @@ def score_lines(report: dict[str, Any]) -> dict[str, str | None]:
     }
     if report["unknown_labels"]:
         example = report["unknown_label"]
-        rows = f"{report['unknown_labels']:,} rows have labels that the model does not know"
-        lines["unknown"] = rows if example is None else f"{rows}, such as {example!r}"
+        such = "" if example is None else f", such as {example!r}"
+        lines["unknown"] = (
+            f"labels of {report['unknown_labels']:,} rows are not known to the model{such}; "
+            "accuracy and precision count them as errors; recall, AUC and log loss leave them out"
+        )
     balanced = f"{percent(report['balanced_accuracy'])} mean recall over the classes"
     if report["auc"] is not None:
         balanced += f"; AUC {report['auc']:.4f}"

@@ -16,6 +16,7 @@ from maxmargin.evaluate.drift import Detector, Drift, as_drift
 from maxmargin.evaluate.evaluator import Evaluator
 from maxmargin.evaluate.predictions import MOST_SCORES, Scores
 from maxmargin.streams import Source
+from maxmargin.training.inputs import check_none_is_missing
 
 # Default number of rows between checkpoints.
 STEP = 1000
@@ -304,7 +305,11 @@ def progressive(
         classes = found if classes is None else classes
         stream = labelled(stream.blocks(), stream.name)
     elif y is not None and classes is None:
-        classes = np.unique(y)
+        try:
+            classes = np.unique(y)
+        except TypeError:
+            check_none_is_missing(np.asarray(y, dtype=object))
+            raise
     most = MOST_SCORES // max(1, len(learners))
     drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else as_drift(on_drift)
     if drift is not None and delay > 1:

@@ -122,9 +122,11 @@ def replacing(path: StrPath | IO[bytes]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            error.filename = os.fspath(path)  # a full disk is met by calls that know no name
         raise
     _sync_folder(folder)
 

@@ -346,7 +346,25 @@ def check_labels(y: np.ndarray) -> None:
         assert_all_finite(y, input_name="y")
     # Integers are always labels; `classes_of` checks their number.
     if y.dtype.kind not in "iu" or y.size <= 2 * FEW_CLASSES:
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except (TypeError, ValueError):
+            check_none_is_missing(y)
+            raise
+
+
+def is_missing(label: Any) -> bool:
+    """True for None, NaN, and NA of pandas, which has no truth value."""
+    is_nan = isinstance(label, float) and label != label
+    return label is None or is_nan or type(label).__name__ == "NAType"
+
+
+def check_none_is_missing(y: np.ndarray) -> None:
+    """Raise if a label is missing."""
+    missing = [k for k, label in enumerate(y.tolist()) if is_missing(label)]
+    if missing:
+        rows = f"the first in row {missing[0]}; leave such rows out, or name a class for them"
+        raise ValueError(f"y: {len(missing):,} of {y.size:,} labels are missing, {rows}.")
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
@@ -410,6 +428,7 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     try:
         codes = np.searchsorted(classes, y)
     except TypeError:
+        check_none_is_missing(y)
         raise ValueError(f"{_unknown_label(classes)}.") from None
     is_found = np.asarray(classes[np.minimum(codes, classes.size - 1)] == y)
     if not is_found.all():
