@@ -19,7 +19,7 @@ from maxmargin.distributed import answer, check_can_learn, files, fit, merged, t
 from maxmargin.distributed.distributed_newton import RoundProgress
 from maxmargin.distributed.executor import Question, derived
 from maxmargin.distributed.shards import File, Held, ShardError
-from maxmargin.training.protocol import put_state, state_of
+from maxmargin.training.protocol import state_of, with_state
 from maxmargin.training.sample_weights import check_weights
 
 try:
@@ -369,11 +369,9 @@ def _lazily(local: Any, method: str, X: Any) -> Any:
 
 def _empty_result(local: Any, method: str) -> np.ndarray:
     """The empty result of a method, which has its type and number of columns."""
-    given = np.zeros((1, local.n_features_in_))
-    learner = copy.copy(local)
-    state: Any = state_of(learner)
-    put_state(learner, state._replace(features=state.features._replace(names=None)))
-    return getattr(learner, method)(given)[:0]
+    state: Any = state_of(local)
+    nameless = with_state(local, state._replace(features=state.features._replace(names=None)))
+    return getattr(nameless, method)(np.zeros((1, local.n_features_in_)))[:0]
 
 
 def _rows_of(X: Any, local: Any, method: str) -> np.ndarray:

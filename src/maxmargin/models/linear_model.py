@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse
@@ -78,7 +78,6 @@ class LinearModel(OnlineModel):
 
     loop = staticmethod(learn)
     learns_rows_in_place = True
-    steps_along_rows: ClassVar[bool] = True  # weights move along the row itself
 
     def __init__(
         self, spec: LinearSpec, problems: int, width: int, private: int, tail: Tail, p: float
@@ -363,8 +362,6 @@ class PairModel(LinearModel):
 
     pair: Annotated[PairSpace, Saved()]
 
-    steps_along_rows: ClassVar[bool] = False
-
     def _allocate(self, sizes: dict[str, int]) -> None:
         self.pair = blank(PairSpace, sizes, linear=self.linear)
 
@@ -434,8 +431,6 @@ class DiagonalModel(LinearModel):
 
     diagonal: Annotated[DiagonalSpace, Saved()]
     spec: DiagonalSpec
-
-    steps_along_rows: ClassVar[bool] = False
 
     def _allocate(self, sizes: dict[str, int]) -> None:
         table, spec = self.linear.scalars.table, self.spec
