@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,8 +14,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
+from maxmargin.streams import Recipe
 from maxmargin.training import one_row, row_reading
 from maxmargin.training.protocol import state_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:The row has none of the columns")
 
 ROWS, WIDTH = 40, 6
 NAMES = "abcdef"
@@ -450,3 +454,47 @@ def test_labels_that_may_be_new_take_the_fast_way():
         slow.__dict__.pop("_one_row", None)
     assert np.array_equal(fast.coef_, slow.coef_)
     assert "_one_row" in vars(fast)
+
+
+@pytest.mark.parametrize(
+    "clf", [mm.Perceptron(), mm.AutoMargin(), mm.Perceptron(kernel="rbf", gamma=1.0)], ids=repr
+)
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_warning_about_rows_without_known_columns(clf, learns):
+    clf = clone(clf)
+    for k in range(10):
+        clf.learn_one({"size": 1.0, "age": k - 4.5}, "ab"[k % 2], classes=["a", "b"])
+    fine = [{"size": 1.0, "new": 3.0}, {"city": "Rome"}, {}]
+    strange = [{"Size": 1.0, "Age": 3.0}, {"Age": 3.0}]
+    use = (lambda row: clf.learn_one(row, "a")) if learns else clf.predict_one
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if not learns:
+            for row in fine:
+                use(row)
+    words = r"none of the columns that were learned \('size', 'age'\); it has 'Size', 'Age'"
+    with pytest.warns(UserWarning, match=words):
+        use(strange[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough
+        for row in strange:
+            use(row)
+            clf.predict_one(row)
+
+
+def test_no_warning_about_new_words():
+    clf = mm.Perceptron()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(100):
+            clf.learn_one({f"w{3 * k + j}": 1.0 for j in range(3)}, k % 2, classes=[0, 1])
+
+
+def test_a_warning_about_raw_rows_without_known_columns():
+    rows = [({"size": 1.0, "city": "Rome"}, "a"), ({"size": 2.0, "city": "Ulm"}, "b")]
+    clf = mm.AutoMargin().fit_stream(rows, recipe=Recipe())
+    with pytest.warns(UserWarning, match="none of the columns that were learned"):
+        clf.predict_one({"town": "Rome"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf.predict_one({"town": "Rome"})

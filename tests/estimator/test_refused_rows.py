@@ -7,6 +7,8 @@ import pytest
 
 from maxmargin import AMIRA, PUMMA, ROMMA, Perceptron
 
+pytestmark = pytest.mark.filterwarnings("ignore:The row has none of the columns")
+
 LEARNERS = [Perceptron(), ROMMA(), PUMMA(), AMIRA()]
 every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -38,15 +39,16 @@ from maxmargin.training.online import (
 from maxmargin.training.passes import FitPlan, Outcome, run_passes, warn_of
 from maxmargin.training.protocol import SHARED, Batch, Options
 from maxmargin.training.recipes import learned_along
-from maxmargin.training.row_reading import Row, named_features
+from maxmargin.training.row_reading import Row, named_features, warning_of_names
 from maxmargin.training.sample_weights import unused_class_weight
-from maxmargin.training.state import Columns, Rows, Rule, Targets, Tree
+from maxmargin.training.state import Columns, Rows, Rule, State, Targets, Tree
 
 
 class Incremental(Predicting):
     """A learner with `partial_fit`, `learn_one`, `predict_one` and the like."""
 
     _one_row: OneRow | None = None
+    _has_warned = False  # of a row without known columns
 
     @abc.abstractmethod
     def __trainer__(self) -> OnlineTrainer:
@@ -170,6 +172,7 @@ class Incremental(Predicting):
         self.check_parameters()
         # A route with new names must not remain if the row turns out to be invalid.
         state, route = self.__state__(), self.__dict__.pop("_one_row", None)
+        self._warn_of_names(batch.X, state, route, learning=True)
         with uninterrupted():
             self._state, self._one_row = self.__trainer__().learn_one(state, batch, route)
 
@@ -276,9 +279,22 @@ class Incremental(Predicting):
         probabilities = self._probabilities(state, scores)[0]
         return dict(zip(state.classes.tolist(), probabilities.tolist(), strict=True))
 
+    def _warn_of_names(
+        self, x: Any, state: State | None, route: OneRow | None = None, *, learning: bool = False
+    ) -> None:
+        """Warn once of a row without any known column."""
+        if state is None or self._has_warned or (route is not None and route.has_warned):
+            return
+        if message := warning_of_names(x, state, learning=learning):
+            self._has_warned = True
+            if route is not None:
+                route.has_warned = True
+            warnings.warn(message, stacklevel=4)
+
     def _scores_of_one(self, x: Row) -> np.ndarray:
         """The scores of a single row without a fast route."""
         state = self._fitted()
+        self._warn_of_names(x, state)
         if state.recipe is not None:
             return self.decision_function([x])
         return as_scores(outputs_of_one(state, x))

@@ -32,7 +32,7 @@ from maxmargin.training.state import RECIPE, State, Tree
 from maxmargin.training.stream_run import Request, fit_stream
 
 # Attributes that are recreated when needed.
-FLEETING = {"_one_row", "_checked_parameters", "_trainer", "_inner", "_single"}
+FLEETING = {"_one_row", "_checked_parameters", "_has_warned", "_trainer", "_inner", "_single"}
 
 
 class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):

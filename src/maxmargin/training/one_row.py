@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
+import warnings
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from typing import Any
@@ -37,6 +38,7 @@ from maxmargin.training.row_reading import (
     new_layout,
     starts_of,
     unusable_row_message,
+    warning_of_names,
 )
 from maxmargin.training.sample_weights import check_weights, weights_by_label
 from maxmargin.training.state import Rule, SingleRow, State, Targets, online_model
@@ -148,6 +150,7 @@ class OneRow:
         self.classify_sparse: MachineCode | None = None
         self.layouts: dict[tuple[Hashable, ...], Layout] = {}
         self.incomplete: dict[tuple[Hashable, ...], Layout] = {}  # some names have no column
+        self.has_warned = False  # of a row without known columns
         self.follow_state(state)
 
     def follow_state(self, state: State) -> OneRow:
@@ -324,6 +327,8 @@ class OneRow:
         if isinstance(x, dict):
             layout = self.layout(tuple(x))
             if not layout.complete:
+                if not layout.values.size:
+                    self.warn_of_names(x)
                 x = in_numbers(x)
                 layout = self.layout(tuple(x))
         try:
@@ -331,6 +336,12 @@ class OneRow:
         except (struct.error, OverflowError):
             x = dict(entries(x, "x"))
             return self.layout(tuple(x)).read(x)
+
+    def warn_of_names(self, x: Row) -> None:
+        """Warn once of a row without any known column."""
+        if not self.has_warned and (message := warning_of_names(x, self.state)):
+            self.has_warned = True
+            warnings.warn(message, stacklevel=4)
 
     def _row(self, x: Row) -> SingleRow:
         """A row that is not a dict."""
@@ -375,4 +386,6 @@ def fast_route_for(options: Options, state: State | None, before: OneRow | None)
         return None
     if before is not None and before.model is model:
         return before.follow_state(state)
-    return OneRow(state, options.class_weight)
+    route = OneRow(state, options.class_weight)
+    route.has_warned = before is not None and before.has_warned
+    return route

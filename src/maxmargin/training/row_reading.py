@@ -6,6 +6,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from maxmargin.models.linear_model import read_only
 from maxmargin.streams.iterators import entries
 from maxmargin.training.state import Columns, DictRow, Features, Matrix, State, grown, online_model
 
+MOST_NAMED = 5  # columns in a warning
+# New names are normal in the first rows, and where there are so many times more than in a row.
+FEW_ROWS, MANY_NAMES = 10, 10
 # Size of the caches of layouts.
 MOST_LAYOUTS = 1000
 MOST_COLUMNS = 2**31 - 1  # the largest index of 32 bits
@@ -195,6 +199,31 @@ def named_features(state: State) -> Features:
     if features.columns is not None or names is None or len(names) != features.count:
         return features
     return features._replace(columns={name: k for k, name in enumerate(names)})
+
+
+def warning_of_names(x: Row, state: State, *, learning: bool = False) -> str:
+    """A warning about a row without any known column; empty if there is none.
+
+    A text that has not occurred is normal, even if there is nothing else in the row. So are new
+    names in rows to learn, unless rows have had few different names so far.
+    """
+    if not isinstance(x, dict) or not x:
+        return ""
+    if state.recipe is not None:
+        known, count = dict.fromkeys(state.recipe.feature_names_in_, 0), 1
+    else:
+        features = named_features(state)
+        known, count = features.shared_columns() or {}, features.count
+        if any(isinstance(value, str) for value in x.values()):
+            return ""
+    if learning and (
+        state.model.trials() < FEW_ROWS or (state.recipe is None and count >= MANY_NAMES * len(x))
+    ):
+        return ""
+    if not known or any(known.get(name, count) < count for name in x):
+        return ""
+    unknown, learned = (", ".join(map(repr, islice(each, MOST_NAMED))) for each in (x, known))
+    return f"The row has none of the columns that were learned ({learned}); it has {unknown}."
 
 
 def with_names(features: Features, new: list[Hashable]) -> Features:
