@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 
+from maxmargin import Perceptron
 from maxmargin.streams import StreamError, iterators
 from maxmargin.streams.iterators import IteratorSource
 
@@ -200,3 +201,13 @@ def test_identity_is_that_of_the_first_block():
     known = IteratorSource(pairs).identity()
     assert IteratorSource(iter(pairs)).identity() == known
     assert IteratorSource(make_pairs(1)).identity() != known
+
+
+def test_names_without_end_in_a_bounded_number_of_columns():
+    hasher, names = FeatureHasher(2**10), iter(range(10**6))
+    rows = [{f"name {next(names)}": 1.0, f"page {k % 7}": 1.0} for k in range(20_000)]
+    y = np.arange(20_000) % 7 < 3
+    parts = [slice(k, k + 1000) for k in range(0, 20_000, 1000)]
+    clf = Perceptron().fit_stream([(hasher.transform(rows[part]), y[part]) for part in parts])
+    assert clf.n_features_in_ == 2**10
+    assert clf.score(hasher.transform(rows), y) > 0.9

@@ -209,6 +209,10 @@ def warning_of_names(x: Row, state: State, *, learning: bool = False) -> str:
     """
     if not isinstance(x, dict) or not x:
         return ""
+    if learning:
+        has_many = state.recipe is None and state.features.count >= MANY_NAMES * len(x)
+        if has_many or state.model.trials() < FEW_ROWS:
+            return ""
     if state.recipe is not None:
         known, count = dict.fromkeys(state.recipe.feature_names_in_, 0), 1
     else:
@@ -216,10 +220,6 @@ def warning_of_names(x: Row, state: State, *, learning: bool = False) -> str:
         known, count = features.shared_columns() or {}, features.count
         if any(isinstance(value, str) for value in x.values()):
             return ""
-    if learning and (
-        state.model.trials() < FEW_ROWS or (state.recipe is None and count >= MANY_NAMES * len(x))
-    ):
-        return ""
     if not known or any(known.get(name, count) < count for name in x):
         return ""
     unknown, learned = (", ".join(map(repr, islice(each, MOST_NAMED))) for each in (x, known))
