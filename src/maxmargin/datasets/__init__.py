@@ -1,20 +1,12 @@
 """Data of the papers: artificial data, and loaders of the real data.
 
-The loaders and the deformed digits are in the package `maxmargin_papers`, which is imported when
-one of them is first used.
+They are in the package `maxmargin_papers`, which is imported when one of them is first used.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
-
-from maxmargin.datasets.generated import (
-    make_drifting,
-    make_r_of_k,
-    make_separable,
-    make_switching,
-)
 
 if TYPE_CHECKING:
     from maxmargin_papers.data import (
@@ -25,7 +17,11 @@ if TYPE_CHECKING:
         load_usps,
         load_vehicle,
         load_votes,
+        make_drifting,
         make_endless_digits,
+        make_r_of_k,
+        make_separable,
+        make_switching,
     )
 
 __all__ = [
