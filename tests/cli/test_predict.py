@@ -139,6 +139,18 @@ def test_rows_that_lack_the_last_columns(command, folder, model, tmp_path):
     assert command("predict", model, tmp_path / "narrow.svm") == (0, "1\n-1\n", "")
 
 
+def test_table_with_empty_or_other_labels(command, folder, table_model, tmp_path):
+    head, *lines = (folder / "table.csv").read_text().splitlines()
+    place = head.split(",").index("answer")
+    for label in ("", "another", "3"):
+        cells = [line.split(",") for line in lines]
+        for row in cells:
+            row[place] = label
+        (tmp_path / "t.csv").write_text("\n".join([head, *map(",".join, cells)]) + "\n")
+        expected = command("predict", table_model, folder / "table.csv")
+        assert command("predict", table_model, tmp_path / "t.csv") == expected
+
+
 def test_table_without_labels(command, folder, table_model, from_stdin):
     expected = (0, "no\nyes\n", "")
     assert command("predict", table_model, folder / "unlabelled.csv") == expected

@@ -69,6 +69,7 @@ def diagonals():
 DAMAGES = {
     "a row far outside": with_arrays(indptr=np.where(np.arange(31) == 10, 5_000_000, X.indptr)),
     "the first row": with_arrays(indptr=np.where(np.arange(31) == 1, 2**30, X.indptr)),
+    "an entry before the first row": with_arrays(indptr=np.where(np.arange(31) == 0, 1, X.indptr)),
     "too few starts": with_arrays(indptr=X.indptr[:-3]),
     "too few indices": with_arrays(indices=X.indices[:-1]),
     "columns that are no integers": with_arrays(indices=X.indices.astype(float)),
@@ -143,6 +144,7 @@ def test_what_points_outside_is_refused(changes):
     inside = all(0 <= start <= stop <= X.nnz for start, stop in rows) and all(
         0 <= column < X.shape[1] for start, stop in rows for column in indices[start:stop]
     )
+    inside = inside and indptr[0] == 0
     try:
         _, canonical = sound(with_arrays(**parts))
     except ValueError:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -131,6 +132,43 @@ def test_of_dicts_and_prediction_sets():
     plain = clf.estimator_
     weights = dict(zip(plain.columns_, plain.coef_[0], strict=True))
     assert why.contributions == pytest.approx(weights)
+
+
+@pytest.mark.parametrize(
+    "clf",
+    [
+        MaxMargin(),
+        AutoMargin(random_state=0),
+        make_pipeline(StandardScaler(), MaxMargin(kernel="rbf")),
+        make_pipeline(StandardScaler().set_output(transform="pandas"), MaxMargin()),
+    ],
+)
+def test_a_row_of_a_numeric_table_is_the_row_as_an_array(clf):
+    X, y = overlapping(n=120, d=3)
+    table = pd.DataFrame(X, columns=list("abc"))
+    clf.fit(table, y)
+    for reference in (None, table.mean()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            why = explain(clf, table.iloc[[4]], reference=reference)
+            by_series = explain(clf, table.iloc[4], reference=reference)
+            array = None if reference is None else reference.to_numpy()
+            by_array = explain(clf, X[4], reference=array, feature_names=list("abc"))
+        assert why.contributions == pytest.approx(by_array.contributions)
+        assert why.contributions == by_series.contributions
+        assert (why.label, why.score) == (by_array.label, pytest.approx(by_array.score))
+
+
+def test_rows_of_raw_tables_by_their_names():
+    clf = make_pipeline(Recipe(kinds=KINDS), MaxMargin()).fit(TABLE, LABELS)
+    frame, series = explain(clf, TABLE.iloc[[0]]), explain(clf, TABLE.iloc[0])
+    assert series.contributions == pytest.approx(frame.contributions)
+
+
+def test_dicts_where_none_are_taken():
+    X, y = overlapping(n=50, d=2)
+    with pytest.raises(TypeError, match="MaxMargin takes no dicts: pass a row of a table"):
+        explain(MaxMargin().fit(X, y), {"a": 1.0})
 
 
 def test_the_same_each_time():

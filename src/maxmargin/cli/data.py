@@ -223,7 +223,9 @@ def open_alike(
         schema["least_width"] = learner.n_features_in_
     schema.pop("weight", None)
     if schema["format"] == "table" and not labelled:
-        schema["needs_label"] = False
+        label = schema.pop("label", None)  # whatever is in its column
+        kinds = {name: kind for name, kind in schema.get("kinds", {}).items() if name != label}
+        schema |= {"needs_label": False, "kinds": kinds}
     rows = streams.opened(data)
     can_skip = skip_errors and (format or streams.format_of(rows)) != "numpy"
     options = {"on_error": "skip"} if can_skip else {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -91,7 +93,8 @@ def explain(
         Of a table with text, each word of a text contributes on its own.
     reference : the same, default=None
         What the row is compared with, such as the means of columns. By default a row of which
-        nothing is known: of a dict or a table one without values, of an array one of zeros.
+        nothing is known: of a dict one without values, of a table that a `Recipe` prepares one of
+        missing values, of other tables and arrays one of zeros.
     orders : int, default=16
         Number of orders; every second one is the reverse of the one before.
     random_state : int, default=0
@@ -124,7 +127,13 @@ def explain(
     check_is_fitted(clf)
     if orders < 1:
         raise ValueError(f"orders must be at least 1, got {orders!r}.")
-    parts = _parts(clf, row, reference, feature_names)
+    with warnings.catch_warnings():  # an array for a classifier that was fitted to a table
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        parts = _parts(clf, row, reference, feature_names)
+        return _explained(clf, parts, orders, random_state)
+
+
+def _explained(clf: Any, parts: Parts, orders: int, random_state: int) -> Explanation:
     ends = parts.scores(np.tile([[False], [True]], len(parts.names)))
     column, sign = _column_of(ends[1])
     base, score = sign * ends[:, column]
@@ -161,10 +170,22 @@ class Parts(NamedTuple):
 
 def _parts(clf: BaseEstimator, row: Any, reference: Any, names: Any) -> Parts:
     """Of a dict or a table's row the columns with a value, of texts their words."""
-    if not isinstance(row, Mapping) and not hasattr(row, "columns"):
+    is_table = hasattr(row, "columns") or (hasattr(row, "index") and hasattr(row, "items"))
+    if not isinstance(row, Mapping) and not is_table:
         return _parts_of_array(clf, row, reference, names)
+    recipe = _recipe_of(clf)
+    if not is_table and recipe is None and not hasattr(clf, "decision_one"):
+        raise TypeError(
+            f"{type(clf).__name__} takes no dicts: pass a row of a table, such as table.iloc[[0]], "
+            "or an array."
+        )
     values, others = _as_dict(row), {} if reference is None else _as_dict(reference)
-    texts, parts = _text_columns(clf) - set(others), list[tuple[str, str]]()
+    if is_table and recipe is None:  # nothing stands for a missing number
+        numbers = {name: 0.0 for name, value in values.items() if isinstance(value, Real)}
+        others = numbers | others
+    columns = [] if recipe is None else recipe.columns_
+    texts = {column["name"] for column in columns if column["kind"] == "text"} - set(others)
+    parts = list[tuple[str, str]]()
     for name, value in values.items():
         is_text = name in texts and isinstance(value, str)
         words = words_of(value) if is_text else [""]
@@ -179,11 +200,11 @@ def _parts(clf: BaseEstimator, row: Any, reference: Any, names: Any) -> Parts:
 
     def scores(masks: np.ndarray) -> np.ndarray:
         rows = [built(mask) for mask in masks]
-        if hasattr(row, "columns"):
+        if is_table:
             table = {name: [each.get(name) for each in rows] for name in values}
-            backend = nw.from_native(row, eager_only=True).implementation
+            backend = nw.from_native(row, allow_series=True).implementation
             return _outputs(clf.decision_function(nw.from_dict(table, backend=backend).to_native()))
-        if getattr(clf, "recipe_", None) is None and hasattr(clf, "decision_one"):
+        if recipe is None:
             return _outputs(np.array([clf.decision_one(each) for each in rows]))
         return _outputs(clf.decision_function(rows))
 
@@ -227,8 +248,8 @@ def _as_array(row: Any) -> np.ndarray:
 
 
 def _as_dict(row: Any) -> dict[str, Any]:
-    """A dict, or a table of one row, without missing values."""
-    if not isinstance(row, Mapping):
+    """A dict, or a row of a table, with None for missing values."""
+    if hasattr(row, "columns"):
         table = nw.from_native(row, eager_only=True)
         if len(table) != 1:
             raise ValueError(f"explain takes a single row, got {len(table)}.")
@@ -236,13 +257,11 @@ def _as_dict(row: Any) -> dict[str, Any]:
     return {name: None if value != value else value for name, value in row.items()}
 
 
-def _text_columns(clf: BaseEstimator) -> set[str]:
-    """The columns whose words are features."""
+def _recipe_of(clf: BaseEstimator) -> Any:
+    """What prepares raw rows, if they are prepared by a `Recipe`."""
     steps = [step for _, step in clf.steps] if isinstance(clf, Pipeline) else []
     recipes = [each for each in steps if isinstance(each, Recipe)]
-    recipe = recipes[0] if recipes else getattr(clf, "recipe_", None)
-    columns = [] if recipe is None else recipe.columns_
-    return {column["name"] for column in columns if column["kind"] == "text"}
+    return recipes[0] if recipes else getattr(clf, "recipe_", None)
 
 
 def _outputs(found: Any) -> np.ndarray:

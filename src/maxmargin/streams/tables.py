@@ -154,7 +154,9 @@ class TableSource(Source):
             weight = WEIGHT_COLUMN
         if weight is not None:
             self._weight = self._column_at(list(found), weight, needs_label)
-        self._label = self._label_among(list(found), label, needs_label)
+        self._label = None
+        if label is not None or needs_label or columns is None:
+            self._label = self._label_among(list(found), label, needs_label)
         if self._label is not None and self._label == self._weight:
             raise StreamError(
                 f"{self.name}: column {self._label!r} cannot be both label and weight."

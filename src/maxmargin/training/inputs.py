@@ -220,6 +220,8 @@ def _check_compressed(X: Matrix, data: np.ndarray, indices: np.ndarray, starts: 
     major, minor = X.shape if X.format == "csr" else X.shape[::-1]
     if starts.size != major + 1 or data.ndim != 1 or data.size != indices.size:
         raise ValueError(_invalid(X, LENGTHS))
+    if starts[0] != 0:
+        raise ValueError(_invalid(X, "its index pointers do not begin with 0"))
     if are_canonical(indices, starts, minor):
         return True
     bad, canonical = first_malformed(indices, starts, minor)
