@@ -80,6 +80,6 @@ def test_slacks_are_those_of_the_coefficients():
     clf = MaxMargin(kernel="poly", degree=2, gamma="auto", fit_intercept=False)
     clf.set_params(loss="hinge", soft_margin=10.0, tol=0.1, max_iter=300)
     case = Case(clf, [Step("fit", X, y, {})], np.eye(3))
-    with pytest.warns(UserWarning, match="scale the features"), np.errstate(all="ignore"):
+    with pytest.warns(UserWarning, match="scale the columns"), np.errstate(all="ignore"):
         certificate = learn(case).certificate_
     assert not list(question(case).findings(certificate))

@@ -176,7 +176,8 @@ def test_a_full_disk_refuses_events_and_nothing_else(folder, caplog):
     connection = app.service.database._connection
     ((pages,),) = connection.execute("PRAGMA page_count")
     connection.execute(f"PRAGMA max_page_count = {pages}")
-    big = {"row": {f"column {k}": k for k in range(2000)}, "label": "yes", "id": "big"}
+    columns = {f"column {k}": k for k in range(2000)}
+    big = {"row": {"clicks": 1, **columns}, "label": "yes", "id": "big"}
     for _ in range(2):
         refused = ask(app, "POST", "/learn", big)
         assert (refused.status, refused.headers["retry-after"]) == (507, "1")
