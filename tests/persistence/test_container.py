@@ -351,6 +351,21 @@ def test_a_missing_file_is_missing(path):
         load(path)
 
 
+def test_a_missing_folder_is_named(clf, path):
+    inside = f"{path}/model.mm"
+    with pytest.raises(FileNotFoundError, match="The folder does not exist") as caught:
+        save(clf, inside)
+    assert caught.value.filename == inside
+
+
+def test_neither_a_path_nor_a_file(clf):
+    for value in (5, None):
+        with pytest.raises(TypeError, match="expected a path or an open binary file, got"):
+            load(value)
+        with pytest.raises(TypeError, match="expected a path or an open binary file, got"):
+            save(clf, value)
+
+
 def test_other_formats_are_refused(clf, path):
     save(clf, path)
     header, arrays = taken_apart(path.read_bytes())

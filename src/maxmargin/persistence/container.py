@@ -19,7 +19,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -102,11 +102,13 @@ def replacing(path: StrPath | IO[bytes]) -> Iterator[IO[bytes]]:
     An open file is written to as it is. A symbolic link is followed. The file gets the permissions
     of the old one, or those that the umask leaves.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not _is_path(path, "write"):
         yield path
         return
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
+    if not os.path.exists(folder):
+        raise FileNotFoundError(errno.ENOENT, "The folder does not exist", os.fspath(path))
     mode = _mode_of(target)
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
 
@@ -262,12 +264,21 @@ def opened(path: StrPath | IO[bytes]) -> Iterator[Container]:
 
 def _file(path: StrPath | IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
     """A file to read; pipes, which may block forever, and devices are refused unopened."""
-    if not isinstance(path, str | os.PathLike):
+    if not _is_path(path, "read"):
         return contextlib.nullcontext(path)
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` has an error for folders
         raise ModelFileError(f"{os.fspath(path)}: not a plain file, but a pipe or a device.")
     return open(path, "rb")
+
+
+def _is_path(path: StrPath | IO[bytes], method: str) -> TypeGuard[StrPath]:
+    """Whether it is a path; raises if it is no open file either, with this method."""
+    if isinstance(path, str | os.PathLike):
+        return True
+    if not hasattr(path, method):
+        raise TypeError(f"expected a path or an open binary file, got {type(path).__name__}.")
+    return False
 
 
 def name_of(path: StrPath | IO[bytes]) -> str:
