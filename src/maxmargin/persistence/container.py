@@ -19,7 +19,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple, TypeGuard
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -102,8 +102,8 @@ def replacing(path: StrPath | IO[bytes]) -> Iterator[IO[bytes]]:
     An open file is written to as it is. A symbolic link is followed. The file gets the permissions
     of the old one, or those that the umask leaves.
     """
-    if not _is_path(path, "write"):
-        yield path
+    if not isinstance(path, str | os.PathLike):
+        yield _open_file(path, "write")
         return
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
@@ -264,21 +264,19 @@ def opened(path: StrPath | IO[bytes]) -> Iterator[Container]:
 
 def _file(path: StrPath | IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
     """A file to read; pipes, which may block forever, and devices are refused unopened."""
-    if not _is_path(path, "read"):
-        return contextlib.nullcontext(path)
+    if not isinstance(path, str | os.PathLike):
+        return contextlib.nullcontext(_open_file(path, "read"))
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` has an error for folders
         raise ModelFileError(f"{os.fspath(path)}: not a plain file, but a pipe or a device.")
     return open(path, "rb")
 
 
-def _is_path(path: StrPath | IO[bytes], method: str) -> TypeGuard[StrPath]:
-    """Whether it is a path; raises if it is no open file either, with this method."""
-    if isinstance(path, str | os.PathLike):
-        return True
-    if not hasattr(path, method):
-        raise TypeError(f"expected a path or an open binary file, got {type(path).__name__}.")
-    return False
+def _open_file(file: IO[bytes], method: str) -> IO[bytes]:
+    """An open file, which must have this method."""
+    if not hasattr(file, method):
+        raise TypeError(f"expected a path or an open binary file, got {type(file).__name__}.")
+    return file
 
 
 def name_of(path: StrPath | IO[bytes]) -> str:
