@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sklearn.utils import _param_validation
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, Options, StrOptions
 
-__all__ = ["Interval", "Options", "StrOptions", "validate_params"]
+__all__ = ["Interval", "InvalidParameterError", "Options", "StrOptions", "validate_params"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

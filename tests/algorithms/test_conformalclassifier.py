@@ -12,6 +12,8 @@ from persistence.states import known_to
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from maxmargin import (
     AMIRA,
@@ -308,6 +310,10 @@ def test_refusals():
         ConformalClassifier(Perceptron(), coverage=1.0).partial_fit(X, two, classes=["no", "yes"])
     with pytest.raises(ValueError, match="'clf' parameter of ConformalClassifier"):
         ConformalClassifier("perceptron").partial_fit(X, two, classes=["no", "yes"])
+    with pytest.raises(ValueError, match="learner of maxmargin, got Pipeline; put a scaler before"):
+        ConformalClassifier(make_pipeline(StandardScaler(), Perceptron())).fit(X, two)
+    with pytest.raises(AttributeError, match="after fit, threshold_ is"):
+        _ = ConformalClassifier(Perceptron(random_state=0)).fit(X, two).coverage_
     with pytest.raises(ValueError, match="without prediction sets of its own"):
         ConformalClassifier(ConformalClassifier()).fit(X, two)
     with pytest.raises(ValueError, match="'C' parameter of PassiveAggressive"):

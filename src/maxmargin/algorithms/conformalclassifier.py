@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 from maxmargin._extras import Self
-from maxmargin._validation import Interval
+from maxmargin._validation import Interval, InvalidParameterError
 from maxmargin.algorithms.automargin import AutoMargin
 from maxmargin.algorithms.noca import NOCA, log_odds_of
 from maxmargin.certificates.coverage_bounds import Coverage
@@ -213,6 +213,12 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         return ConformalTrainer(trainer_of(self.learner()), float(self.coverage))
 
     def _validate_params(self) -> None:
+        if not isinstance(self.clf, BaseLearner | None):
+            raise InvalidParameterError(
+                "The 'clf' parameter of ConformalClassifier must be a learner of maxmargin, got "
+                f"{type(self.clf).__name__}; put a scaler before it: make_pipeline("
+                "StandardScaler(), ConformalClassifier(clf))."
+            )
         super()._validate_params()
         if isinstance(self.clf, ConformalClassifier):
             raise ValueError(
@@ -497,7 +503,10 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
     @property
     def coverage_(self) -> Coverage:
         if HELD_OUT in self._fitted().more:
-            raise AttributeError("There is a coverage_ only after learning from a stream.")
+            raise AttributeError(
+                "There is a coverage_ only after learning from a stream; after fit, threshold_ is "
+                "the largest score of the labels in a set."
+            )
         return coverage_of(tracker_for(float(self.coverage), tracker_in(self._fitted())))
 
     @property
