@@ -375,6 +375,12 @@ def test_nothing_is_counted_that_does_not_happen():
     assert not hasattr(clf, "support_")
 
 
+def test_streams_need_another_learner():
+    for name in ("fit_stream", "partial_fit", "learn_one", "predict_one"):
+        with pytest.raises(AttributeError, match="use fit and predict, or AutoMargin for streams"):
+            getattr(MaxMargin(), name)
+
+
 @pytest.mark.parametrize(("width", "expected"), [(5, 1), (linear_oracle.ONE_THREAD + 1, 3)])
 def test_small_matrices_have_one_thread(monkeypatch, width, expected):
     """Threads of BLAS wait for each other: beside other work that takes many times as long."""

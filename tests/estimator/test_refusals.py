@@ -1,5 +1,7 @@
 """What is said about input that is refused: by the names that the user knows."""
 
+import io
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -169,6 +171,32 @@ def test_text_in_place_of_numbers_has_a_hint():
         Perceptron().partial_fit(raw, ["yes", "no"], classes=["no", "yes"])
     clf = make_pipeline(streams.Recipe({"comment": "text"}), Perceptron(random_state=0))
     assert clf.fit(raw, ["yes", "no"]).predict(raw).tolist() == ["yes", "no"]
+
+
+def test_missing_values_and_times_in_a_table_have_a_hint():
+    pandas = pytest.importorskip("pandas")
+    times = pandas.DataFrame({"day": pandas.date_range("2026-01-01", periods=2)})
+    for raw in (times, pandas.DataFrame({"size": [1.0, np.nan]})):
+        for learn in (Perceptron().fit, MaxMargin().fit):
+            with pytest.raises(ValueError, match=r"contains (times|NaN).*streams\.Recipe"):
+                learn(raw, ["yes", "no"])
+
+
+def test_a_recipe_that_the_learner_has_is_mentioned():
+    raw = io.BytesIO(b"colour,y\nred,0\nblue,1\n")
+    with pytest.raises(streams.StreamError, match=r"recipe=clf\.recipe_"):
+        streams.open(raw, label="y")
+
+
+def test_options_of_a_source_are_for_open():
+    with pytest.raises(TypeError, match=r"fit_stream\(streams\.open\(path, label=\.\.\.\)\)"):
+        Perceptron().fit_stream("rows.csv", label="left")
+
+
+def test_labels_of_several_kinds():
+    for learn in (Perceptron().fit, MaxMargin().fit):
+        with pytest.raises(ValueError, match=r"labels of one kind, .* got int and str"):
+            learn(np.eye(2), np.array([1, "a"], dtype=object))
 
 
 # --------------------------------------------------------------------- what says what to do instead

@@ -363,6 +363,14 @@ class MaxMargin(Kernels, Predicting):
     def n_mistakes_(self) -> int:
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
+    @property
+    def fit_stream(self) -> Any:
+        raise AttributeError(
+            "MaxMargin needs all rows at once: use fit and predict, or AutoMargin for streams."
+        )
+
+    partial_fit = learn_one = predict_one = fit_stream
+
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Any:
         leaves, kernel = found.pop("model"), found.pop("kernel", "linear")
         problems = inputs.problems_for(classes, multilabel=found.get("multilabel", False) is True)

@@ -371,6 +371,7 @@ class Streamable(BaseLearner):
         checkpoint: str | PathLike[str] | None = None,
         every: int | None = None,
         progress: bool | None = None,
+        **options: Any,
     ) -> Self:
         """Learn from a source of any size, in constant memory and in its order.
 
@@ -405,11 +406,18 @@ class Streamable(BaseLearner):
             every half minute.
         progress : bool, default=None
             Show a progress bar on a terminal. By default, if `verbose` is set.
+        **options
+            None here: those of the source, such as ``label``, are for `maxmargin.streams.open`.
 
         Returns
         -------
         self
         """
+        for name in options:
+            raise TypeError(
+                f"fit_stream has no parameter {name!r}; those of the source are passed to "
+                f"streams.open: fit_stream(streams.open(path, {name}=...))."
+            )
         request = Request(passes, classes, checkpoint, every, bool(progress))
         if progress is None:
             request = request._replace(progress=bool(getattr(self, "verbose", False)))

@@ -103,7 +103,10 @@ def validated(options: Options, X: Matrix, features: Features | None) -> tuple[M
         raise ValueError("Input X is a masked array: fill what is masked, or leave those rows out.")
     kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table or an array
     if any(str(kind).startswith(TIMES) for kind in kinds):
-        raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
+        raise ValueError(
+            "Input X contains times: turn them into numbers, in units of your choice. "
+            f"{RAW_COLUMNS}"
+        )
     header = _names_for(options.name)(features)
     try:
         X = validate_data(
@@ -292,7 +295,8 @@ def _unusable_row(X: Matrix, i: int, features: Features | None = None) -> str:
             column = columns[where[0]]
             names = None if features is None else list(features.named_columns() or ())
             called = repr(names[column]) if names else column
-            return f"Input X contains {name} (row {i}, column {called})."
+            hint = f" {RAW_COLUMNS}" if names and name == "NaN" else ""
+            return f"Input X contains {name} (row {i}, column {called}).{hint}"
     size = np.abs(values).max()
     extreme = "large" if size > 1.0 else "small"
     return (
@@ -352,6 +356,8 @@ def check_labels(y: np.ndarray) -> None:
             check_classification_targets(y)
         except (TypeError, ValueError):
             check_none_is_missing(y)
+            if len({isinstance(label, str) for label in y.tolist()}) == 2:
+                raise ValueError(several_kinds(y)) from None
             raise
 
 
@@ -367,6 +373,11 @@ def check_none_is_missing(y: np.ndarray) -> None:
     if missing:
         rows = f"the first in row {missing[0]}; leave such rows out, or name a class for them"
         raise ValueError(f"y: {len(missing):,} of {y.size:,} labels are missing, {rows}.")
+
+
+def several_kinds(y: np.ndarray) -> str:
+    kinds = sorted({type(label).__name__ for label in y.tolist()})
+    return f"y must contain labels of one kind, strings or numbers, got {' and '.join(kinds)}."
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:

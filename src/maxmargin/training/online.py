@@ -506,10 +506,7 @@ def more_classes(classes: ArrayLike | None, before: np.ndarray | None, y: np.nda
     try:
         labels = np.unique(y)
     except TypeError as error:
-        kinds = sorted({type(each).__name__ for each in y.tolist()})
-        raise ValueError(
-            f"y must contain labels of one kind, strings or numbers, got {' and '.join(kinds)}."
-        ) from error
+        raise ValueError(inputs.several_kinds(y)) from error
     for others in (classes, before):
         if others is not None:
             if (np.asarray(others).dtype.kind in "US") != (labels.dtype.kind in "US"):
