@@ -56,6 +56,7 @@ def test_mistyped_names(command, arguments, hint):
         (["predict"], "missing argument 'MODEL'; see maxmargin predict --help"),
         (["nothing"], "no such command 'nothing'; see maxmargin --help"),
         (["fit", "--passes"], "option '--passes' requires an argument"),
+        (["fit", "rows.svm", "--passes", "0"], "invalid value for '--passes'"),
         (["evaluate", "rows.svm", "--delay", "-1"], "invalid value for '--delay'"),
     ],
 )
@@ -141,6 +142,11 @@ def test_a_recipe_for_all_rows_needs_a_file(command, monkeypatch):
 def test_unknown_setting(command, folder, setting, hint):
     result = command("fit", folder / "rows.svm", "-a", "amira", "--set", setting)
     assert one_line(result) == (2, hint)
+
+
+def test_parameters_are_listed_if_none_is_close(command, folder):
+    _, message = one_line(command("fit", folder / "rows.svm", "--set", "bogus=1"))
+    assert message.startswith("AutoMargin has no parameter 'bogus': there are ")
 
 
 @pytest.mark.parametrize("setting", ["epsilon=high", "epsilon=-1", "epsilon=nan", "kernel=rbg"])

@@ -5,6 +5,8 @@ import pytest
 pytest.importorskip("uvicorn")
 pytest.importorskip("msgspec")
 
+from maxmargin.serve.database import FILE
+
 BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
 
 
@@ -29,6 +31,13 @@ def test_what_cannot_be_served_is_said_in_one_line(tmp_path, command, arguments,
     assert printed == ""
     assert message in errors
     assert errors.count("\n") == 1
+
+
+def test_a_folder_with_a_model_goes_on_with_it(tmp_path, command):
+    (tmp_path / FILE).touch()
+    code, _, errors = command("serve", "--data", tmp_path, "--algorithm", "alma")
+    assert code == 2
+    assert f"{tmp_path} has a model already: leave --algorithm out" in errors
 
 
 def test_a_token_that_is_no_text_is_refused(tmp_path, command):

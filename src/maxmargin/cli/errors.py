@@ -147,7 +147,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """A hint at what may have been meant."""
     name, cases = name.lower(), {each.lower(): each for each in names}
     begun = [name] if name in cases else [each for each in cases if each.startswith(name)]
-    if close := begun or get_close_matches(name, cases, n=3, cutoff=0.5):
+    if close := begun or get_close_matches(name, cases, n=3, cutoff=0.6):
         return f"did you mean {' or '.join(cases[each] for each in close[:3])}?"
     return f"there are {', '.join(cases.values())}."
 

@@ -74,6 +74,10 @@ def serve(
         if model is not None and algorithm is not None:
             misuse("pass either a model file or --algorithm, not both.")
         if algorithm is not None and classes is None:
+            from maxmargin.serve.database import FILE
+
+            if (folder / FILE).exists():
+                misuse(f"{folder} has a model already: leave --algorithm out to go on with it.")
             misuse("--algorithm needs --classes with all labels, such as --classes no,yes")
         learner = None if algorithm is None else learner_options.make(algorithm, settings)
         if model is not None:
