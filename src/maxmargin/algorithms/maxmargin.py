@@ -90,10 +90,10 @@ class MaxMargin(Kernels, Predicting):
         so that no row is held out. Needs the squared hinge loss and ``soft_margin > 0``; see
         `docs/probabilities.md`.
     loo : {"formula", "certified", "exact"}, default="formula"
-        How leave-one-out errors of `path` and ``soft_margin="auto"`` are found. The formula takes
-        no other row to change its state. "certified" proves for each row how far the formula can
-        be from the fit without the row, and returns bounds on errors and losses; "exact" also fits
-        without each row for which that is not proved.
+        How leave-one-out errors of `path` and ``soft_margin="auto"`` are found. The formula assumes
+        that no other row becomes active or inactive. "certified" proves for each row how far the
+        formula can be from the fit without the row, and returns bounds on errors and losses;
+        "exact" also fits without each row for which that is not proved.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
