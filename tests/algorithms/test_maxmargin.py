@@ -376,7 +376,7 @@ def test_nothing_is_counted_that_does_not_happen():
 
 
 def test_streams_need_another_learner():
-    for name in ("fit_stream", "partial_fit", "learn_one", "predict_one"):
+    for name in ("fit_stream", "learn_one", "predict_one"):
         with pytest.raises(AttributeError, match="use fit and predict, or AutoMargin for streams"):
             getattr(MaxMargin(), name)
 

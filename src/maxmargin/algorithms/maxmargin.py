@@ -369,7 +369,7 @@ class MaxMargin(Kernels, Predicting):
             "MaxMargin needs all rows at once: use fit and predict, or AutoMargin for streams."
         )
 
-    partial_fit = learn_one = predict_one = fit_stream
+    learn_one = predict_one = fit_stream
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Any:
         leaves, kernel = found.pop("model"), found.pop("kernel", "linear")
