@@ -79,6 +79,6 @@ WeightsDisplay.from_estimator(clf).figure_.savefig("weights.png")
 
 # Slips that a type checker notices: it complains of an "ignore" that is not needed.
 maxmargin.streams.opne("rows.csv")  # type: ignore[attr-defined]
-AMIRA().fit_stream("rows.csv", pases=2)  # type: ignore[call-arg]
+AMIRA().fit_stream("rows.csv", pases=2)  # type: ignore[arg-type]
 progressive(NORMA(), X, y, widow=100)  # type: ignore[call-overload]
 ratio: str = clf.certificate_.ratio  # type: ignore[assignment]

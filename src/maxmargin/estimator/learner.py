@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from functools import lru_cache, update_wrapper
 from os import PathLike
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -371,7 +371,7 @@ class Streamable(BaseLearner):
         checkpoint: str | PathLike[str] | None = None,
         every: int | None = None,
         progress: bool | None = None,
-        **options: Any,
+        **options: NoReturn,
     ) -> Self:
         """Learn from a source of any size, in constant memory and in its order.
 
