@@ -24,7 +24,7 @@ X, Y = np.array([[0.0], [0.0], [1.0], [2.0]]), np.array([0, 1, 0, 1])
     ],
 )
 def test_extreme_coordinates_are_refused(kind, parameter, value, method):
-    if not hasattr(kind, method):
+    if not hasattr(kind(), method):
         return
     given = {"random_state": 0} if "random_state" in kind().get_params() else {}
     clf = kind(**given, **{parameter: value})
