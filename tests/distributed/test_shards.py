@@ -69,7 +69,7 @@ def test_tables(tmp_path, kind):
     whole = MaxMargin(tol=1e-6).fit(X, np.where(y, "yes", "no"))
     assert numbers.classes_.tolist() == ["no", "yes"]
     np.testing.assert_allclose(numbers.coef_, whole.coef_, rtol=1e-2, atol=1e-4)
-    with pytest.raises(ShardError, match="column 'color' has no numbers"):
+    with pytest.raises(ShardError, match="column 'color' is not numeric"):
         fit(MaxMargin(), files(tmp_path / f"*.{kind}", label="spam"))
 
 

@@ -330,7 +330,7 @@ def test_kinds_are_fixed_by_the_beginning_or_by_the_user(tmp_path):
 @pytest.mark.parametrize("values", [["a", "b"], pa.array([0, 1], pa.date32())])
 def test_columns_without_numbers_need_a_recipe(values):
     table = pa.table({"day": values, "x": [1, 2], "y": [0, 1]})
-    with pytest.raises(StreamError, match=r"'day' has no numbers: .*streams\.Recipe\(\) .*, or"):
+    with pytest.raises(StreamError, match=r"'day' is not numeric: .*streams\.Recipe\(\) .*, or"):
         FrameSource(table)
     np.testing.assert_array_equal(rows_of(FrameSource(table, columns=["x"]))[0], [[1], [2]])
 

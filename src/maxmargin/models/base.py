@@ -67,7 +67,7 @@ class Certified(Model, Protocol):
         """Upper bounds on the best margins of the rows seen."""
 
     def evidence(self, features: int) -> list[Evidence]:
-        """The sums behind the bounds, which can be added up over machines; empty if there are none.
+        """The sums behind the bounds, which can be added up over machines, or an empty list.
 
         Columns beyond the first ``features`` are unused.
         """

@@ -262,7 +262,7 @@ def naming(name: str, column: Any) -> Iterator[None]:
         raise  # some of pyarrow's are ArrowExceptions as well
     except arrow().ArrowNotImplementedError:
         raise StreamError(
-            f"column {name!r}: values of the type {column.type} cannot be read so."
+            f"column {name!r}: values of the type {column.type} cannot be read."
         ) from None
     except arrow().ArrowException as problem:
         raise StreamError(f"column {name!r}: {problem}.") from None

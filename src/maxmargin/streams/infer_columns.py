@@ -103,7 +103,7 @@ def found(name: str, column: Any, labels: np.ndarray | None, options: RecipeOpti
 
 
 def warning(values: Sample, labels: np.ndarray | None) -> str:
-    """A warning about a column that is used; empty if there is none."""
+    """A warning about a column that is used, or an empty string."""
     if values.differ():
         return ""
     codes, count = values.codes()

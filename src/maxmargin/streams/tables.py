@@ -231,7 +231,7 @@ class TableSource(Source):
 
     def _not_numeric(self, name: str) -> StreamError:
         return StreamError(
-            f"{self.name}: column {name!r} has no numbers: prepare the columns with "
+            f"{self.name}: column {name!r} is not numeric: prepare the columns with "
             "recipe=maxmargin.streams.Recipe() (for a learner that has one, recipe=clf.recipe_), "
             "or choose others with columns=."
         )

@@ -202,7 +202,7 @@ def named_features(state: State) -> Features:
 
 
 def warning_of_names(x: Row, state: State, *, learning: bool = False) -> str:
-    """A warning about a row without any known column; empty if there is none.
+    """A warning about a row without any known column, or an empty string.
 
     A text that has not occurred is normal, even if there is nothing else in the row. So are new
     names in rows to learn, unless rows have had few different names so far.
