@@ -162,6 +162,14 @@ class Library:
         )
         return OnDevice(left.factors.array @ right.factors.array.T)
 
+    def pairs(self, kernel):
+        return self.distances if kernel.pairwise == "distances" else self.multiplied
+
+    def distances(self, left, right):
+        assert left.kind == right.kind == left.factors.dtype.name
+        between = abs(left.factors.array[:, None] - right.factors.array)
+        return OnDevice(between.sum(axis=2))
+
     def streams(self, count):
         return [nullcontext()] * count
 

@@ -107,7 +107,7 @@ def own_parameters(width, square):
             "tol": (1e-1, 1e-3, 1e-6),
             "max_iter": (1, 3, 100, 100, 300),
             "cache_size": (200.0, 1e-3),
-            "kernel": ("linear", "linear", "rbf", "rbf", "poly"),
+            "kernel": ("linear", "linear", "rbf", "laplacian", "poly"),
         },
         "MICRA": {"beta": (None, width), "eta": (1.0, 0.1), "zeta": (0.0, 0.5, 1.0)},
         "NORMA": {"decay": (0.0, 0.001, 0.5, 0.9), "margin": margin, "truncation": (0.0, 0.1)},

@@ -78,7 +78,7 @@ def test_sparse_rows(Estimator):
 
 
 @pytest.mark.parametrize("learner", [MaxMargin(), Perceptron(random_state=0)], ids=label)
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "poly"])
 def test_duplicate_entries_of_sparse_rows_add_up(learner, kernel):
     rows = sparse.csr_matrix([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     clf = clone(learner).set_params(kernel=kernel, gamma=1.0).fit(rows, [0, 1, 1, 0])

@@ -97,6 +97,11 @@ def test_gamma_is_what_it_came_to():
         )
 
 
+def test_laplacian_kernel():
+    clf = fitted(made(PassiveAggressive, kernel="laplacian", gamma=0.5), labels=three)
+    check(clf, NEW)
+
+
 # --------------------------------------------------------------------------------------- labels
 @pytest.mark.parametrize(
     ("labels", "kind"),

@@ -260,8 +260,8 @@ def test_models_are_loaded_where_there_is_no_device(library, tmp_path, monkeypat
     ("clf", "why"),
     [
         (AMIRA(device="cuda"), "kernel='linear' learns on the host"),
-        (AMIRA(device="cuda", kernel="precomputed"), "kernels 'linear', 'poly' and 'rbf'"),
-        (AMIRA(device="cuda", kernel=lambda a, b: a @ b.T), "kernels 'linear', 'poly' and 'rbf'"),
+        (AMIRA(device="cuda", kernel="precomputed"), "'poly', 'rbf' and 'laplacian'"),
+        (AMIRA(device="cuda", kernel=lambda a, b: a @ b.T), "'poly', 'rbf' and 'laplacian'"),
         (AMIRA(kernel="rbf", kernel_dtype="tf32"), "'kernel_dtype' parameter"),
         (AMIRA(kernel="rbf", device="gpu"), "'device' parameter"),
     ],
@@ -365,7 +365,7 @@ def test_exact_hyperplanes_on_a_device(library, monkeypatch, loss, penalty, inte
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 @pytest.mark.parametrize("penalty", [0.1, 0.0])
-@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly"])
 def test_the_exact_margin_on_a_device(library, tmp_path, loss, penalty, kernel):
     X, y = load_iris(return_X_y=True)
     given = {"kernel": kernel, "gamma": 0.5, "loss": loss, "soft_margin": penalty, "max_iter": 300}

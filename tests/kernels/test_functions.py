@@ -1,14 +1,29 @@
 """Kernel functions: their values, in every layout and precision, and what they refuse."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from problems import overlapping
 from scipy import sparse
-from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.metrics.pairwise import (
+    laplacian_kernel,
+    linear_kernel,
+    polynomial_kernel,
+    rbf_kernel,
+)
 from sklearn.svm import SVC
 
 from maxmargin.kernels import functions, products
-from maxmargin.kernels.functions import KERNELS, LinearKernel, PrecomputedKernel, UserKernel
+from maxmargin.kernels.functions import (
+    KERNELS,
+    LaplacianKernel,
+    LinearKernel,
+    PrecomputedKernel,
+    UserKernel,
+)
 from maxmargin.kernels.products import Products
 from maxmargin.models.kernel_model import kernel_for
 from maxmargin.models.spec import KernelSpec
@@ -24,7 +39,8 @@ SOME[4] = 0.0  # also an empty sparse row
 OTHERS[7] = SOME[3]  # equal rows, where rounding may go the wrong way
 
 every_kernel = pytest.mark.parametrize(
-    ("name", "degree"), [("linear", 3), ("rbf", 3), *(("poly", degree) for degree in (1, 2, 5, 7))]
+    ("name", "degree"),
+    [("linear", 3), ("rbf", 3), ("laplacian", 3), *(("poly", degree) for degree in (1, 2, 5, 7))],
 )
 between = Products().gram
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -35,6 +51,8 @@ def expected(name, degree, some, others):
         return linear_kernel(some, others)
     if name == "rbf":
         return rbf_kernel(some, others, gamma=GAMMA)
+    if name == "laplacian":
+        return laplacian_kernel(some, others, gamma=GAMMA)
     return polynomial_kernel(some, others, degree=degree, gamma=GAMMA, coef0=COEF0)
 
 
@@ -86,6 +104,47 @@ def test_work_is_cut_into_pieces(monkeypatch, name, degree):
         monkeypatch.setattr(module, "MOST_DENSE_VALUES", 4 * SOME.shape[1])
     monkeypatch.setattr(functions, "VALUES_PER_PIECE", 5 * OTHERS.shape[0])
     np.testing.assert_allclose(between(kernel, some, others), at_once, rtol=1e-14, atol=1e-14)
+
+
+@every_dtype
+@pytest.mark.parametrize("left", LAYOUTS)
+@pytest.mark.parametrize("right", LAYOUTS)
+def test_laplacian_with_scales_of_columns_and_a_center(dtype, left, right):
+    random = np.random.default_rng(1)
+    scales, center = random.uniform(size=6), random.normal(size=6) + 100.0
+    scales[2] = 0.0
+    if (left, right) == ("CSR", "CSR"):  # sparse rows of a fit have no center
+        center = np.zeros(6)
+    kernel = LaplacianKernel(
+        GAMMA, 1.0, 0.0, dtype, center if center.any() else None, scales=scales
+    )
+    some, others = (SOME + center).astype(dtype), (OTHERS + center).astype(dtype)
+    rows = LAYOUTS[left](some), LAYOUTS[right](others)
+    values = between(kernel, *(kernel.points(each) for each in rows))
+    truth = laplacian_kernel(some * scales, others * scales, gamma=GAMMA)
+    assert abs(values - truth).max() <= kernel.rounding(kernel.points(rows[1])) + 1e-15
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_rounding_of_laplacian_values_is_within_its_bound(seed):
+    random = np.random.default_rng(seed)
+    count, width = int(random.integers(1, 8)), int(random.integers(1, 12))
+    X = random.normal(size=(count, width)) * 10.0 ** random.uniform(-3, 4, size=width)
+    X *= random.uniform(size=X.shape) < random.uniform(0.2, 1.0)
+    gamma, scales = 10.0 ** random.uniform(-4, 1), random.uniform(size=width)
+    rows = sparse.csr_matrix(X) if random.integers(2) else X
+    for dtype in (np.float64, np.float32):
+        kernel = LaplacianKernel(gamma, 1.0, 0.0, dtype, scales=scales)
+        points = kernel.points(rows)
+        distances = [[exact_distance(x, z, scales) for z in X] for x in X]
+        truth = np.exp(-gamma * np.array(distances))
+        assert abs(between(kernel, points, points) - truth).max() <= kernel.rounding(points)
+
+
+def exact_distance(x, z, scales):
+    pairs = zip(x.tolist(), z.tolist(), scales.tolist(), strict=True)
+    return float(sum(abs(Fraction(a) - Fraction(b)) * Fraction(s) for a, b, s in pairs))
 
 
 def test_rbf_never_exceeds_one():

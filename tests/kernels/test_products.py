@@ -84,9 +84,10 @@ def nothing_else(monkeypatch):
     def fail(*args, **kwargs):
         raise AssertionError("kernel values were not asked for where they are made")
 
-    monkeypatch.setattr(products, "inner_products", fail)
+    for pairs in products.PAIRWISE:
+        monkeypatch.setitem(products.PAIRWISE, pairs, fail)
     for kind in (*functions.KERNELS.values(), Kernel):
-        monkeypatch.setattr(kind, "from_products", fail)
+        monkeypatch.setattr(kind, "from_pairs", fail)
 
 
 def given_for(name, form=np.asarray):

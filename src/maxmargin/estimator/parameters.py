@@ -153,17 +153,18 @@ class Kernels(ParameterGroup):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"} or callable, default="linear"
         As in :class:`~sklearn.svm.SVC`; "linear" learns the weights of the features. With
         "precomputed", `fit` takes the square matrix of kernel values, and predictions take the
         kernel values with all training rows. A callable takes two arrays of rows. Both must satisfy
         Mercer's condition: be symmetric and positive semidefinite. Certificates presuppose it;
         "poly" with a negative `coef0` violates it.
     gamma : {"scale", "first", "auto"} or float, default="scale"
-        For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
-        is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only; "first",
-        which works on streams, divides it by ``(n_features v + 1) / (n_features + 1)`` for the
-        variance v of the first row's values (1 if they are all equal).
+        For "poly", ``(gamma x.x' + coef0)**degree``, "rbf", ``exp(-gamma |x - x'|**2)``, and
+        "laplacian", ``exp(-gamma sum_j |x_j - x'_j|)``. "auto" is ``1 / n_features``; "scale"
+        divides that by the variance of X, in `fit` only; "first", which works on streams, divides
+        it by ``(n_features v + 1) / (n_features + 1)`` for the variance v of the first row's values
+        (1 if they are all equal).
     degree : int, default=3
         For "poly".
     coef0 : float, default=0.0

@@ -11,7 +11,7 @@ from scipy import sparse
 from maxmargin.experts.mixture import LARGEST_ODDS
 from maxmargin.experts.standardized_columns import SMALLEST_SQUARE
 from maxmargin.export.graph import Graph
-from maxmargin.kernels.functions import Kernel
+from maxmargin.kernels.functions import Kernel, LaplacianKernel
 from maxmargin.models.model_formulas import (
     Densities,
     ExpertPlanes,
@@ -43,8 +43,8 @@ def _of_kernel(formula: KernelSums, graph: Graph, rows: str) -> str:
     kernel, supports = formula.kernel, formula.supports
     if kernel.name not in KERNELS:
         raise ValueError(
-            "A kernel that is a function of Python has no form in ONNX: use kernel='linear', 'rbf' "
-            "or 'poly', or 'precomputed', which takes kernel values."
+            "A kernel that is a function of Python has no form in ONNX: use kernel='linear', "
+            "'rbf', 'laplacian' or 'poly', or 'precomputed', which takes kernel values."
         )
     graph.claim(8 * supports.shape[0] * supports.shape[1])
     supports = supports.toarray() if sparse.issparse(supports) else supports
@@ -67,8 +67,19 @@ def _polynomial(kernel: Kernel, graph: Graph, rows: str, supports: np.ndarray) -
     return graph("Pow", graph("Add", products, kernel.coef0), kernel.degree)
 
 
+def _laplacian(kernel: Kernel, graph: Graph, rows: str, supports: np.ndarray) -> str:
+    assert isinstance(kernel, LaplacianKernel)
+    if kernel.center is not None:
+        rows, supports = graph("Sub", rows, kernel.center), supports - kernel.center
+    if kernel.scales is not None:
+        rows, supports = graph("Mul", rows, kernel.scales), supports * kernel.scales
+    between = graph("Sub", graph("Unsqueeze", rows, np.array([1])), supports[None])
+    distances = graph("ReduceSum", graph("Abs", between), np.array([2]), keepdims=0)
+    return graph("Exp", graph("Mul", distances, -kernel.gamma))
+
+
 # By name; a linear kernel is exported as weights.
-KERNELS = {"rbf": _gaussian, "poly": _polynomial}
+KERNELS = {"rbf": _gaussian, "laplacian": _laplacian, "poly": _polynomial}
 
 
 @outputs.register

@@ -211,8 +211,8 @@ class CudaProducts(Products):
         xp = self.library.xp
         factors = kernel.factors(self.here(X))
         squares = xp.square(factors, dtype=np.float64).sum(axis=1)
-        if factors.dtype == np.float64:
-            return Placed(factors, squares, "float64")
+        if factors.dtype == np.float64 or kernel.pairwise == "distances":
+            return Placed(factors, squares, factors.dtype.name)
         if not kind:
             bits = self.library.all_bits(factors)
             kind = next(name for name, lack in LACKING_BITS.items() if not bits & (2**lack - 1))
@@ -256,7 +256,7 @@ class CudaProducts(Products):
 
     def _values(self, kernel: Kernel, some: Points, others: Points) -> Any:
         left, right = _alike(self._placed(kernel, some), self._placed(kernel, others))
-        values = self.library.multiplied(left, right)
+        values = self.library.pairs(kernel)(left, right)
         self.library.apply(kernel, values, left.squares, right.squares)
         return values
 
@@ -353,7 +353,7 @@ class CudaProducts(Products):
             weights = xp.ascontiguousarray(weights)
         left, right = _alike(self._placed(kernel, supports), self._placed(kernel, points))
         problems, columns, rows = weights.shape[0], points.size(), supports.size()
-        sums = xp.zeros((problems, columns))
+        sums, pairs = xp.zeros((problems, columns)), library.pairs(kernel)
         for first in range(0, columns, TILE_POINTS):
             some = right.take(slice(first, first + TILE_POINTS))
             width = some.squares.shape[0]
@@ -362,7 +362,7 @@ class CudaProducts(Products):
             for start in range(0, rows, step):
                 part = slice(start, start + step)
                 few = left.take(part)
-                values = library.multiplied(few, some)
+                values = pairs(few, some)
                 given = values, few.squares, some.squares, weights[:, part], parts
                 library.add_sums(kernel, *given)
             sums[:, first : first + width] = parts.sum(axis=0)
@@ -536,7 +536,57 @@ extern "C" __global__ void add_sums(
             parts[blockIdx.y * stride_of_parts + (long long)c * columns + k] += totals[c];
 }
 """
+# Each block of threads computes a square of distances, each thread 16 of them.
+DISTANCES = r"""
+typedef %(real)s real;
+const int side = 64, deep = 16, lines = 16, each = side / lines;
+
+extern "C" __global__ void distances(
+    const real* __restrict__ some, const real* __restrict__ others,
+    const int rows, const int columns, const int width, real* out
+) {
+    __shared__ real left[deep][side + 1], right[deep][side + 1];
+    const int x = threadIdx.x %% lines, y = threadIdx.x / lines;
+    const int top = blockIdx.y * side, first = blockIdx.x * side;
+    real sums[each][each];
+    #pragma unroll
+    for (int m = 0; m < each * each; m++) sums[m / each][m %% each] = 0;
+    for (int start = 0; start < width; start += deep) {
+        __syncthreads();
+        for (int i = threadIdx.x; i < side * deep; i += blockDim.x) {
+            const int r = i / deep, j = i %% deep, column = start + j;
+            const bool one = column < width && top + r < rows;
+            const bool other = column < width && first + r < columns;
+            left[j][r] = one ? some[(long long)(top + r) * width + column] : (real)0;
+            right[j][r] = other ? others[(long long)(first + r) * width + column] : (real)0;
+        }
+        __syncthreads();
+        #pragma unroll
+        for (int j = 0; j < deep; j++) {
+            real mine[each];
+            #pragma unroll
+            for (int n = 0; n < each; n++) mine[n] = right[j][x + lines * n];
+            #pragma unroll
+            for (int m = 0; m < each; m++) {
+                const real own = left[j][y + lines * m];
+                #pragma unroll
+                for (int n = 0; n < each; n++) sums[m][n] += fabs(own - mine[n]);
+            }
+        }
+    }
+    #pragma unroll
+    for (int m = 0; m < each; m++)
+        #pragma unroll
+        for (int n = 0; n < each; n++) {
+            const int row = top + y + lines * m, column = first + x + lines * n;
+            if (row < rows && column < columns)
+                out[(long long)row * columns + column] = sums[m][n];
+        }
+}
+"""
+SIDE = 64
 THREADS = 256
+REALS = {"float32": "float", "float64": "double"}
 # Data types and ways to compute of cuBLAS.
 TYPES = {"bfloat16": 14, "tf32": 0, "float32": 0, "float64": 1}
 COMPUTE = {"bfloat16": 68, "tf32": 77, "float32": 68, "float64": 70}
@@ -565,6 +615,22 @@ class Cupy:
     def all_bits(self, factors: Any) -> int:
         """The bits that any of the float32 has."""
         return int(self._any_bit(factors.view(np.uint32)))
+
+    def pairs(self, kernel: Kernel) -> Callable[[Placed, Placed], Any]:
+        """What computes the products, or distances, that a kernel is a function of."""
+        return self.distances if kernel.pairwise == "distances" else self.multiplied
+
+    def distances(self, left: Placed, right: Placed) -> Any:
+        """``sum_j |x_j - z_j|`` for rows x of ``left`` and z of ``right``."""
+        (rows, width), columns = left.factors.shape, right.factors.shape[0]
+        out = self.xp.zeros((rows, columns), left.factors.dtype)
+        if out.size:
+            run = self._distances(REALS[left.kind])
+            some = self.xp.ascontiguousarray(left.factors)
+            others = self.xp.ascontiguousarray(right.factors)
+            sizes = np.int32(rows), np.int32(columns), np.int32(width)
+            run((-(-columns // SIDE), -(-rows // SIDE)), (THREADS,), (some, others, *sizes, out))
+        return out
 
     def multiplied(self, left: Placed, right: Placed) -> Any:
         """``left @ right.T``."""
@@ -626,8 +692,11 @@ class Cupy:
             run(grid, (THREADS,), (*given, some, stride, *numbers, *mine))
 
     def _compiled(self, kernel: Kernel, real: str, problems: int) -> tuple[Any, Any]:
-        real = {"float32": "float", "float64": "double"}[real]
-        return self._module(kernel.formula, int(kernel.degree), real, problems)
+        return self._module(kernel.formula, int(kernel.degree), REALS[real], problems)
+
+    @lru_cache(maxsize=2)  # noqa: B019 (there is one of these in a process)
+    def _distances(self, real: str) -> Any:
+        return self.xp.RawModule(code=DISTANCES % {"real": real}).get_function("distances")
 
     @lru_cache(maxsize=64)  # noqa: B019 (there is one of these in a process)
     def _module(self, formula: str, degree: int, real: str, problems: int) -> tuple[Any, Any]:

@@ -1,8 +1,8 @@
 """Kernel functions: one class for each, and a registry of their names.
 
-A kernel says what it needs to know of rows (`points`), what becomes of their inner products
-(`from_products`), and how exact its values are. The products themselves are made by
-`maxmargin.kernels.products`, which hands them to `values`.
+A kernel says what it needs to know of rows (`points`), whether its values are functions of inner
+products or of distances (`pairwise`, `from_pairs`), and how exact they are. The products and
+distances themselves are computed by `maxmargin.kernels.products`, which hands them to `values`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SMALLEST_SINGLE, LARGEST_SINGLE = 1e-30, 1e37
 # Functions are applied to pieces of a matrix that stay in the cache.
 VALUES_PER_PIECE = 2**17
 
-# ``product(some, others, dtype, out)`` gives ``some @ others.T``.
-InnerProducts = Callable[[Any, Any, Any, "np.ndarray | None"], np.ndarray]
+# ``pairs(some, others, dtype, out)`` gives ``some @ others.T``, or distances.
+Pairs = Callable[[Any, Any, Any, "np.ndarray | None"], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,11 @@ class Kernel(ABC):
     adapts: Annotated[bool, Saved()] = False
 
     name: ClassVar[str]
-    # The kernel value in C, given the product p of two rows, their squared norms own and other, and
-    # the parameters; empty if no device can compute it.
+    # What values are computed from: "products" of rows, or "distances", which are sums of absolute
+    # differences.
+    pairwise: ClassVar[str] = "products"
+    # The kernel value in C, given the product (or distance) p of two rows, their squared norms own
+    # and other, and the parameters; empty if no device can compute it.
     formula: ClassVar[str] = ""
     # Are values known only as long as a fit lasts?
     only_in_fit: ClassVar[bool] = False
@@ -114,20 +117,28 @@ class Kernel(ABC):
         """What products are made of."""
         return X if sparse.issparse(X) else as_type(X, self.dtype)
 
+    def _from_center(self, X: Any) -> Any:
+        if self.center is None:
+            return X
+        # Sparse rows after dense ones: a few at a time.
+        X = X.toarray() if sparse.issparse(X) else X
+        library, dtype = library_of(X), np.promote_types(X.dtype, self.dtype)
+        return library.subtract(X, library.asarray(self.center), dtype=dtype)
+
     def values(
-        self, some: Points, others: Points, product: InnerProducts, out: np.ndarray | None = None
+        self, some: Points, others: Points, pairs: Pairs, out: np.ndarray | None = None
     ) -> np.ndarray:
         """The matrix of kernel values, one line for each of ``some``; in ``out`` if possible."""
         left = self.factors(some.X) if some.factors is None else some.factors
         right = self.factors(others.X) if others.factors is None else others.factors
-        values = product(left, right, self.dtype, out)
-        self.from_products(values, some, others)
+        values = pairs(left, right, self.dtype, out)
+        self.from_pairs(values, some, others)
         return values
 
-    def from_products(  # noqa: B027 (inner products may be kernel values already)
+    def from_pairs(  # noqa: B027 (inner products may be kernel values already)
         self, values: np.ndarray, some: Points, others: Points
     ) -> None:
-        """Turn inner products of these rows into kernel values, in place."""
+        """Turn inner products (or distances) of these rows into kernel values, in place."""
 
     @abstractmethod
     def diagonal(self, points: Points) -> np.ndarray:
@@ -181,7 +192,7 @@ class PolynomialKernel(Kernel):
     def is_mercer(self) -> bool:
         return self.coef0 >= 0.0
 
-    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+    def from_pairs(self, values: np.ndarray, some: Points, others: Points) -> None:
         for piece, _ in _pieces(values):
             self._apply(piece)
 
@@ -221,15 +232,7 @@ class GaussianKernel(Kernel):
     def factors(self, X: Any) -> Any:
         return super().factors(self._from_center(X))
 
-    def _from_center(self, X: Any) -> Any:
-        if self.center is None:
-            return X
-        # Sparse rows after dense ones: a few at a time.
-        X = X.toarray() if sparse.issparse(X) else X
-        library, dtype = library_of(X), np.promote_types(X.dtype, self.dtype)
-        return library.subtract(X, library.asarray(self.center), dtype=dtype)
-
-    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+    def from_pairs(self, values: np.ndarray, some: Points, others: Points) -> None:
         assert some.squares is not None
         assert others.squares is not None
         buffer = np.empty(others.squares.size, self.dtype)
@@ -244,6 +247,53 @@ class GaussianKernel(Kernel):
         assert points.squares is not None
         eps = float(np.finfo(self.dtype).eps)
         return eps * (8.0 + 2.0 * self.gamma * points.squares.max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class LaplacianKernel(Kernel):
+    """``exp(-gamma sum_j scales_j |x_j - x'_j|)``, where scales are 1 unless there are some."""
+
+    scales: Annotated[np.ndarray | None, Array("features", optional=True, at_least=0.0)] = None
+
+    name = "laplacian"
+    is_normalized = True
+    is_nonnegative = True
+    pairwise = "distances"
+    formula = "exp(-gamma * p)"
+
+    def is_ready(self, X: np.ndarray) -> bool:
+        return self.center is None and self.scales is None and super().is_ready(X)
+
+    def factors(self, X: Any) -> Any:
+        X = self._from_center(X)
+        if self.scales is None:
+            return super().factors(X)
+        if sparse.issparse(X):
+            data = X.data * self.scales[X.indices]
+            return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+        return super().factors(X * library_of(X).asarray(self.scales))
+
+    def from_pairs(self, values: np.ndarray, some: Points, others: Points) -> None:
+        for piece, _ in _pieces(values):
+            np.multiply(piece, -self.gamma, out=piece)
+            np.exp(piece, out=piece)
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        return np.ones(points.size())
+
+    def rounding(self, points: Points) -> float:
+        # Differences are exact up to the rounding of factors; those of sparse rows are sums over
+        # the entries of both. As exp(-d) d < 1/2, the relative rounding of sums is small.
+        eps, X = float(np.finfo(self.dtype).eps), points.X
+        step, longest = max(1, MOST_DENSE_VALUES // max(1, X.shape[1])), 0.0
+        for start in range(0, X.shape[0], step):
+            norms = abs(self.factors(X[start : start + step])).sum(axis=1)
+            longest = max(longest, float(norms.max()))
+        most = float(X.shape[1])
+        if sparse.issparse(X):
+            most = 2.0 * float(np.diff(X.indptr).max(initial=0))
+            longest *= most + 1.0
+        return eps * (8.0 + most + 4.0 * self.gamma * longest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +317,7 @@ class UserKernel(Kernel):
         return np.float64
 
     def values(
-        self, some: Points, others: Points, product: InnerProducts, out: np.ndarray | None = None
+        self, some: Points, others: Points, pairs: Pairs, out: np.ndarray | None = None
     ) -> np.ndarray:
         if some.size() == 0 or others.size() == 0:
             return np.zeros((some.size(), others.size()))  # user code may not expect empty arrays
@@ -340,7 +390,7 @@ class PrecomputedKernel(Kernel):
         return self.matrix.shape[0]  # it is there already
 
     def values(
-        self, some: Points, others: Points, product: InnerProducts, out: np.ndarray | None = None
+        self, some: Points, others: Points, pairs: Pairs, out: np.ndarray | None = None
     ) -> np.ndarray:
         if others.X.ndim == 2:  # new rows: their kernel values with all training rows
             return np.ascontiguousarray(others.X[:, some.X].T)
@@ -375,7 +425,14 @@ class PrecomputedKernel(Kernel):
 
 
 KERNELS: dict[str, type[Kernel]] = {
-    kind.name: kind for kind in (LinearKernel, PolynomialKernel, GaussianKernel, PrecomputedKernel)
+    kind.name: kind
+    for kind in (
+        LinearKernel,
+        PolynomialKernel,
+        GaussianKernel,
+        LaplacianKernel,
+        PrecomputedKernel,
+    )
 }
 
 

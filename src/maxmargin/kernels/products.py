@@ -1,4 +1,4 @@
-"""All products of kernel learning, and nothing else: the seam at which another device can enter."""
+"""All products and distances of kernel learning: the seam at which another device can enter."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ CHUNK = 4096
 MOST_ALONE, WIDEST_ALONE = 2**26, 64
 # A piece of it: BLAS libraries start no threads for so few multiplications.
 PIECE_ROWS, PIECE_MULTIPLICATIONS = 128, 2**18
+# Rows whose distances from another one are computed together, column by column.
+COLUMNS_IN_CACHE = 512
 # Lines of kernel values of which a few thousand each stay in the cache while they are multiplied.
 ROWS_IN_CACHE = 64
 
@@ -119,7 +121,7 @@ class Products:
         self, kernel: Kernel, some: Points, others: Points, out: np.ndarray | None = None
     ) -> np.ndarray:
         """The matrix of kernel values, one line for each of ``some``; in ``out`` if possible."""
-        return kernel.values(some, others, inner_products, out)
+        return kernel.values(some, others, PAIRWISE[kernel.pairwise], out)
 
     def effects(
         self,
@@ -213,6 +215,30 @@ def inner_products(some: Any, others: Any, dtype: Any, out: np.ndarray | None = 
     return result
 
 
+def l1_distances(some: Any, others: Any, dtype: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """``sum_j |x_j - z_j|`` for rows x of ``some`` and z of ``others``; if possible, in ``out``."""
+    if sparse.issparse(some) and not sparse.issparse(others):
+        return np.ascontiguousarray(l1_distances(others, some, dtype).T)
+    result = np.empty((some.shape[0], others.shape[0]), dtype) if out is None else out
+    if not sparse.issparse(others):
+        left, right = as_type(some, dtype), as_type(others, dtype)
+        for start in range(0, right.shape[0], COLUMNS_IN_CACHE):
+            columns = np.ascontiguousarray(right[start : start + COLUMNS_IN_CACHE].T)
+            dense_distances(left, columns, np.empty(columns.shape[1], dtype), start, result)
+        return result
+    parts = others.data, others.indices, others.indptr
+    step = max(1, MOST_DENSE_VALUES // max(1, some.shape[1]))
+    for start in range(0, some.shape[0], step):
+        few = some[start : start + step]
+        few = as_type(few.toarray() if sparse.issparse(few) else few, dtype)
+        sparse_distances(*parts, few, result[start : start + step])
+    return result
+
+
+# By `Kernel.pairwise`.
+PAIRWISE = {"products": inner_products, "distances": l1_distances}
+
+
 def _multiplied(left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> np.ndarray:
     """``left @ right.T``."""
     (rows, width), columns = left.shape, right.shape[0]
@@ -227,6 +253,48 @@ def _multiplied(left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> 
             some, others = slice(i, i + PIECE_ROWS), slice(k, k + step)
             np.matmul(left[some], right[others].T, out=out[some, others])
     return out
+
+
+@Compiled
+def dense_distances(rows, columns, line, start, out):  # type: ignore[no-untyped-def]
+    """``out[i, start + k] = sum_j |rows[i, j] - columns[j, k]|``, in the order of j.
+
+    ``out`` may have gaps; ``line``, a buffer, has none, so that loops over it use vectors.
+    """
+    width, size = columns.shape
+    for i in range(rows.shape[0]):
+        for k in range(size):
+            line[k] = 0.0
+        j = 0
+        while j + 4 <= width:
+            a, b, c, d = rows[i, j], rows[i, j + 1], rows[i, j + 2], rows[i, j + 3]
+            for k in range(size):
+                pair = abs(a - columns[j, k]) + abs(b - columns[j + 1, k])
+                other = abs(c - columns[j + 2, k]) + abs(d - columns[j + 3, k])
+                line[k] += pair + other
+            j += 4
+        while j < width:
+            a = rows[i, j]
+            for k in range(size):
+                line[k] += abs(a - columns[j, k])
+            j += 1
+        for k in range(size):
+            out[i, start + k] = line[k]
+
+
+@Compiled
+def sparse_distances(data, indices, starts, rows, out):  # type: ignore[no-untyped-def]
+    """The distances of dense rows from those of a CSR matrix, which may differ in few columns."""
+    for i in range(rows.shape[0]):
+        norm = 0.0
+        for j in range(rows.shape[1]):
+            norm += abs(rows[i, j])
+        for k in range(starts.size - 1):
+            total = norm
+            for n in range(starts[k], starts[k + 1]):
+                value = rows[i, indices[n]]
+                total += abs(data[n] - value) - abs(value)
+            out[i, k] = max(total, 0.0)
 
 
 @Compiled

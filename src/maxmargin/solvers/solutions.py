@@ -189,5 +189,7 @@ class KernelExpansion(ExactSolution):
     def on(self, device: str) -> KernelExpansion:
         """The same with kernel values computed on another device."""
         if device != "cpu" and not self.kernel.formula:
-            raise ValueError("device='cuda' computes the kernels 'linear', 'poly' and 'rbf' only.")
+            raise ValueError(
+                "device='cuda' computes the kernels 'linear', 'poly', 'rbf' and 'laplacian' only."
+            )
         return replace(self, products=products_on(device))

@@ -446,7 +446,7 @@ def outputs_of_one(state: State, x: Row) -> np.ndarray:
 # ------------------------------------------------------------------------------------------- checks
 def check_gamma(options: Options, X: Matrix = None) -> None:
     """Raise if ``gamma`` depends on all rows; the message suggests a value, from ``X`` if given."""
-    if options.kernel not in ("poly", "rbf") or options.gamma != "scale":
+    if options.kernel not in ("poly", "rbf", "laplacian") or options.gamma != "scale":
         return
     other = 'gamma="first", which goes by the first row, or pass a number'
     if X is not None:
