@@ -208,12 +208,39 @@ class PolynomialKernel(Kernel):
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianKernel(Kernel):
+class RadialKernel(Kernel):
+    """``exp(-gamma D(x, x'))`` for a distance D between rows."""
+
+    is_normalized = True
+    is_nonnegative = True
+
+    @abstractmethod
+    def turn_into_exponents(
+        self, values: np.ndarray, rows: slice, some: Points, others: Points
+    ) -> None:
+        """Turn what `pairwise` says into ``-gamma D``, in place; of ``some``, for these rows."""
+
+    def from_pairs(self, values: np.ndarray, some: Points, others: Points) -> None:
+        for piece, rows in _pieces(values):
+            self.turn_into_exponents(piece, rows, some, others)
+            np.exp(piece, out=piece)
+
+    def distances(self, points: Points, pairs: Pairs) -> np.ndarray:
+        """``D(x, x')`` between all of these rows."""
+        factors = self.factors(points.X)
+        values = pairs(factors, factors, self.dtype, None)
+        replace(self, gamma=1.0).turn_into_exponents(values, slice(None), points, points)
+        return np.negative(values, out=values)
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        return np.ones(points.size())
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianKernel(RadialKernel):
     """``exp(-gamma |x - x'|**2)``."""
 
     name = "rbf"
-    is_normalized = True
-    is_nonnegative = True
     formula = "exp(min(gamma * (2 * p - own - other), (real)0))"
 
     def points(self, X: Any) -> Points:
@@ -232,16 +259,13 @@ class GaussianKernel(Kernel):
     def factors(self, X: Any) -> Any:
         return super().factors(self._from_center(X))
 
-    def from_pairs(self, values: np.ndarray, some: Points, others: Points) -> None:
+    def turn_into_exponents(
+        self, values: np.ndarray, rows: slice, some: Points, others: Points
+    ) -> None:
         assert some.squares is not None
         assert others.squares is not None
         buffer = np.empty(others.squares.size, self.dtype)
-        for piece, rows in _pieces(values):
-            turn_into_exponents(piece, self.gamma, some.squares[rows], others.squares, buffer)
-            np.exp(piece, out=piece)
-
-    def diagonal(self, points: Points) -> np.ndarray:
-        return np.ones(points.size())
+        exponents_of_products(values, self.gamma, some.squares[rows], others.squares, buffer)
 
     def rounding(self, points: Points) -> float:
         assert points.squares is not None
@@ -250,14 +274,12 @@ class GaussianKernel(Kernel):
 
 
 @dataclass(frozen=True, eq=False)
-class LaplacianKernel(Kernel):
+class LaplacianKernel(RadialKernel):
     """``exp(-gamma sum_j scales_j |x_j - x'_j|)``, where scales are 1 unless there are some."""
 
     scales: Annotated[np.ndarray | None, Array("features", optional=True, at_least=0.0)] = None
 
     name = "laplacian"
-    is_normalized = True
-    is_nonnegative = True
     pairwise = "distances"
     formula = "exp(-gamma * p)"
 
@@ -273,13 +295,10 @@ class LaplacianKernel(Kernel):
             return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
         return super().factors(X * library_of(X).asarray(self.scales))
 
-    def from_pairs(self, values: np.ndarray, some: Points, others: Points) -> None:
-        for piece, _ in _pieces(values):
-            np.multiply(piece, -self.gamma, out=piece)
-            np.exp(piece, out=piece)
-
-    def diagonal(self, points: Points) -> np.ndarray:
-        return np.ones(points.size())
+    def turn_into_exponents(
+        self, values: np.ndarray, rows: slice, some: Points, others: Points
+    ) -> None:
+        np.multiply(values, -self.gamma, out=values)
 
     def rounding(self, points: Points) -> float:
         # Differences are exact up to the rounding of factors; those of sparse rows are sums over
@@ -475,7 +494,7 @@ def asymmetric_entry(matrix: np.ndarray) -> tuple[int, int] | None:
 
 
 @Compiled
-def turn_into_exponents(products, gamma, own, other, columns):  # type: ignore[no-untyped-def]
+def exponents_of_products(products, gamma, own, other, columns):  # type: ignore[no-untyped-def]
     """``gamma * (2 * products - own - other)``; above 0 is only rounding, of equal rows.
 
     ``columns`` is a buffer for what belongs to the columns.
