@@ -1,6 +1,7 @@
 """``python -m benchmarks [NAME ...] [--quick] [--keep FILE.json]``, ``--list`` or ``--render``.
 
-``python -m benchmarks arena`` has options of its own: see ``python -m benchmarks arena --help``.
+``python -m benchmarks arena`` and ``python -m benchmarks keel`` have options of their own: see
+``python -m benchmarks arena --help``.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from pathlib import Path
 from benchmarks import page, readme, store
 from benchmarks.arena import __main__ as arena
 from benchmarks.harness import FULL, QUICK, Scale
+from benchmarks.keel import __main__ as keel
 from benchmarks.report import listed, show
 from benchmarks.themes import BENCHMARKS
 
+LEAGUES = {"arena": arena, "keel": keel}
 PAGE, KEPT = Path("maxmargin-bench.html"), Path("docs/benchmarks.json")
 
 
 def main(arguments: Sequence[str] | None = None, scale: Scale = FULL) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["arena"]:
-        arena.main(given[1:])
+    if given and given[0] in LEAGUES:
+        LEAGUES[given[0]].main(given[1:])
         return
     options = parse(given)
     if options.list:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -16,7 +17,12 @@ PEERS = ("river", "vowpalwabbit", "liblinear-official", "olpy")
 def facts() -> dict[str, str]:
     """Processor, cores, system, and the versions of all libraries that take part."""
     machine = {name: str(value) for name, value in provenance.machine().items()}
-    return machine | provenance.versions() | {name: _version(name) for name in PEERS}
+    return machine | provenance.versions() | installed(PEERS)
+
+
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """Their versions."""
+    return {name: _version(name) for name in packages}
 
 
 def load() -> float | None:

@@ -87,11 +87,16 @@ class Contender:
             model = make_pipeline(StandardScaler(), model)
         took = seconds(lambda: model.fit(rows.X, rows.y))
         error = 100.0 * float(np.mean(model.predict(rows.X_test) != rows.y_test))
-        last = model[-1] if hasattr(model, "steps") else model
-        certificate = getattr(last, "certificate_", None)
-        several = certificate if isinstance(certificate, Sequence) else [certificate]
-        ratios = [one.ratio for one in several if one is not None]
-        return Fitted(error, took, min(ratios) if ratios else None)
+        return Fitted(error, took, certified(model))
+
+
+def certified(model: Any) -> float | None:
+    """The least certified part of the best margin, if the model or its last step certifies any."""
+    last = model[-1] if hasattr(model, "steps") else model
+    certificate = getattr(last, "certificate_", None)
+    several = certificate if isinstance(certificate, Sequence) else [certificate]
+    ratios = [one.ratio for one in several if one is not None]
+    return min(ratios) if ratios else None
 
 
 def by_folds(estimator: Any, values: tuple[float, ...] = PENALTIES) -> Any:
