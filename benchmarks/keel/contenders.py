@@ -9,11 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
@@ -60,6 +55,12 @@ class TunedSVC(ClassifierMixin, BaseEstimator):
         return self.calibrated_.predict_proba(X)
 
 
+def trees_of_sklearn(name: str, **parameters: Any) -> Any:
+    from sklearn import ensemble
+
+    return getattr(ensemble, name)(random_state=0, **parameters)
+
+
 def catboost(threads: int) -> Any:
     from catboost import CatBoostClassifier
 
@@ -82,18 +83,20 @@ def xgboost(threads: int) -> Any:
 
 def contenders(threads: int) -> list[Contender]:
     ours = partial(MaxMargin, soft_margin="auto", calibration="loo")
-    trees = {"random_state": 0, "n_jobs": threads}
+    forest = partial(trees_of_sklearn, n_jobs=threads)
     return [
         Contender("MaxMargin, automatic kernel", partial(ours, kernel="auto")),
         Contender("MaxMargin, rbf", partial(ours, kernel="rbf"), is_scaled=True),
         Contender("MaxMargin, linear", ours, is_scaled=True),
         Contender("MaxMargin, joint", partial(ours, multiclass="joint"), is_scaled=True),
         Contender("LogisticRegressionCV", LogisticRegressionCV, is_scaled=True),
-        Contender("RandomForest", partial(RandomForestClassifier, **trees)),
-        Contender("ExtraTrees", partial(ExtraTreesClassifier, **trees)),
+        Contender("RandomForest", partial(forest, "RandomForestClassifier")),
+        Contender("ExtraTrees", partial(forest, "ExtraTreesClassifier")),
         Contender("XGBoost", partial(xgboost, threads)),
         Contender("LightGBM", partial(lightgbm, threads)),
-        Contender("HistGradientBoosting", partial(HistGradientBoostingClassifier, random_state=0)),
+        Contender(
+            "HistGradientBoosting", partial(trees_of_sklearn, "HistGradientBoostingClassifier")
+        ),
         Contender("SVC, tuned", TunedSVC, is_scaled=True),
         Contender("CatBoost", partial(catboost, threads)),
     ]
