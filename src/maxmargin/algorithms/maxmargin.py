@@ -15,7 +15,7 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.certificates.directed_rounding import text_down, text_up
 from maxmargin.core.array_fields import blank
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
-from maxmargin.core.rows import Tail
+from maxmargin.core.rows import SparseRows, Tail
 from maxmargin.estimator.learner import Predicting
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels
 from maxmargin.kernels.functions import KERNELS, finite_diagonal
@@ -25,7 +25,7 @@ from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree
 from maxmargin.solvers.device_passes import DevicePasses
 from maxmargin.solvers.kernel_oracle import KernelRows
-from maxmargin.solvers.linear_oracle import HostPasses, LinearRows
+from maxmargin.solvers.linear_oracle import HostPasses, LinearRows, with_entries
 from maxmargin.solvers.newton import NOTHING, Solution, Task, solve
 from maxmargin.solvers.regularization_path import (
     Posed,
@@ -478,10 +478,12 @@ class ExactTrainer:
                 more = {"path_": path, "soft_margin_": path.soft_margin}
             found = solve(posed.data, posed.task, posed.number, advance)
             radius, data = problem.radius, posed.data
-            model: Any = None
+            features = problem.features.count
             if isinstance(data, KernelRows):
                 radius = float(np.sqrt(data.kernel.diagonal(data.points).max()))
-                model = KernelExpansion.of(found, data, problem.rows.shape[1])
+                model: Any = KernelExpansion.of(found, data, features)
+            else:
+                model = Hyperplanes.of(found, features, data.columns)
             known = problem.classes, problem.features, problem.multilabel
             fitted = self.concluded(as_state(found, *known, model), radius)
             sigmoids = None
@@ -503,7 +505,13 @@ class ExactTrainer:
         posed = self._posed(problem)
         with bar("MaxMargin", None, "steps", enabled=bool(self.options.verbose)) as advance:
             chosen = _lambdas(posed.data, lambdas)
-            return follow_path(posed, chosen, advance, keep_weights=keep_weights, loo=self.loo)
+            path = follow_path(posed, chosen, advance, keep_weights=keep_weights, loo=self.loo)
+        columns = getattr(posed.data, "columns", None)
+        if path.coefs is None or columns is None:
+            return path
+        coefs = np.zeros((*path.coefs.shape[:2], problem.features.count))
+        coefs[:, :, columns] = path.coefs
+        return path._replace(coefs=coefs)
 
     def _problem(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         options = self.options
@@ -538,14 +546,16 @@ class ExactTrainer:
         return Posed(data, task, problem.problems, problem.one_class)
 
     def _linear(self, problem: Problem) -> LinearRows:
-        rows, width = problem.rows, problem.rows.shape[1]
+        rows, width, columns = problem.rows, problem.rows.shape[1], None
         is_sparse, intercept = sparse.issparse(rows), bool(self.options.fit_intercept)
         passes: Any
         if self.spec.kernel.device == "cpu":
             targets = inputs.as_targets(problem.codes, problem.classes.size)
-            passes = HostPasses(
-                as_rows(rows, Tail(float(intercept), 0.0)), targets, problem.weights
-            )
+            seen = as_rows(rows, Tail(float(intercept), 0.0))
+            if isinstance(seen, SparseRows):
+                seen, columns = with_entries(seen)
+                width = seen.width
+            passes = HostPasses(seen, targets, problem.weights)
         elif is_sparse:
             raise ValueError(
                 "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
@@ -562,6 +572,7 @@ class ExactTrainer:
             filled=rows.nnz / rows.shape[0] if is_sparse else width,
             intercept=intercept,
             radius=problem.radius,
+            columns=columns,
         )
 
     def _in_kernel(self, problem: Problem) -> KernelRows:

@@ -36,8 +36,11 @@ from maxmargin.solvers.hessian import (
 )
 from maxmargin.solvers.newton import Stage
 
-# Passes of dual ascent, at most; in between, the ratio must grow by this factor as they double.
-FIRST_PASSES, MOST_PASSES, PROGRESS = 4, 32, 1.5
+# Passes of dual ascent before the first certificate, and at most. After so many, what is missing in
+# the ratio must shrink to this fraction while passes grow by half.
+FIRST_PASSES, MOST_PASSES, SURE_PASSES, PROGRESS = 2, 500, 30, 0.8
+# How freely the intercept moves in a pass, over the root of lambda times the mean squared norm.
+PULL = 0.1
 
 
 def mean_row(oracle: Any, numbers: np.ndarray) -> np.ndarray:
@@ -243,33 +246,52 @@ class Grams(Steps):
 class Gradients(Steps):
     """Conjugate gradients over the active rows, scaled by the diagonal of the Hessian.
 
-    A squared hinge loss whose weights are 0 begins with passes of dual coordinate ascent, as long
-    as they get on well.
+    Before them come passes of dual coordinate ascent, as long as they get on well; mostly these are
+    enough. Without hard margins, and unless the weights are given.
     """
 
     def __init__(self, oracle: Any, stage: Stage) -> None:
         super().__init__(oracle)
-        task = stage.task
-        if not (task.is_hard or task.is_hinge or oracle.weights.any()):
+        if not stage.task.is_hard and (oracle.coefs is not None or not oracle.weights.any()):
             self._ascend(stage)
 
     def _ascend(self, stage: Stage) -> None:
-        oracle, weights = self.oracle, self.oracle.data.sample_weight
-        order, xx = oracle.everything.copy(), np.empty(weights.size)
-        coefs, before = np.zeros((oracle.problems, weights.size)), 0.0
-        random, passes, goal = np.random.default_rng(0), 0, FIRST_PASSES
+        """Passes over the rows, and a certificate after some of them.
+
+        The intercept is not regularized, so coefficients of both classes have the same sum: a
+        constraint of the dual. By the method of multipliers (Hestenes 1969, Powell 1969), the
+        intercept is drawn to where it was, and then moves on by what the sums still differ by.
+        """
+        oracle, data, task = self.oracle, self.data, stage.task
+        order, xx = oracle.everything.copy(), np.empty(data.sample_weight.size)
         newton_passes.squares(self.rows, order, xx)
-        while passes < MOST_PASSES:
-            for _ in range(passes, goal):
+        xx -= data.intercept
+        pull = PULL * float(np.sqrt(task.penalty * xx[order].mean())) if data.intercept else 0.0
+        xx += pull
+        ridge, most = (0.0, 0.5 / task.penalty) if task.is_hinge else (task.penalty, np.inf)
+        dual = newton_passes.Dual(ridge, most, pull)
+        random, passes, which, before = np.random.default_rng(0), 0, oracle.all, np.inf
+        if oracle.coefs is None:
+            oracle.coefs = np.zeros((oracle.problems, xx.size))
+        else:
+            oracle.weigh(stage, which)
+        while which.size and passes < MOST_PASSES:
+            for _ in range(FIRST_PASSES if passes == 0 else max(1, passes // 2)):
                 random.shuffle(order)
-                given = oracle.passes.chosen(order), oracle.all, stage.penalty
-                newton_passes.ascend(*given, xx, coefs, oracle.weights)
-            passes, goal = goal, 2 * goal
+                given = oracle.passes.chosen(order), which, dual
+                newton_passes.ascend(*given, xx, oracle.coefs, oracle.weights)
+                passes += 1
+            oracle.weigh(stage, which)
+            gaps = 1.0 - oracle.measured(stage, which)[1]
+            which, gap = which[gaps > task.tol], gaps.max()
+            if passes >= SURE_PASSES and gap > PROGRESS * before:
+                break
+            before = gap
+            excess = oracle.totals[2 * which, 0] - oracle.totals[2 * which + 1, 0]
+            oracle.weights[which, -1] += pull / stage.penalty * excess
+        if which.size:
+            oracle.coefs = None
             oracle.look_anew(oracle.all)
-            lowest = float(oracle.measured(stage, oracle.all)[1].min())
-            if lowest >= 1.0 - stage.task.tol or lowest < PROGRESS * before:
-                return
-            before = lowest
 
     def direction(self, stage: Stage, c: int) -> np.ndarray:
         oracle, weights = self.oracle, self.oracle.data.sample_weight

@@ -10,6 +10,7 @@ import numpy as np
 from maxmargin.certificates import geometric_margins, hinge_bounds
 from maxmargin.certificates.bounds import rounding_of_products, soft_margin
 from maxmargin.certificates.evidence import Evidence, mixture_length
+from maxmargin.core.rows import SparseRows
 from maxmargin.solvers import newton_passes
 from maxmargin.solvers.certified_leave_one_out import InverseProducts
 from maxmargin.solvers.hessian import BLOCK, gathered, is_gathered
@@ -41,6 +42,27 @@ LEAST_SAMPLE, LEAST_PER_FEATURE = 1000, 4
 ONE_THREAD = 512
 # Slacks of more rows and problems are not kept at a time, nor are more elements of Hessians.
 MOST_KEPT = 2**24
+# Of so many columns or more, those without entries are left out if they are the larger part.
+LEAST_SCATTERED = 1000
+
+
+def with_entries(rows: SparseRows) -> tuple[SparseRows, np.ndarray | None]:
+    """The rows in the columns that have entries, and which these are, if they are few.
+
+    Values are not copied, but there is another array of column numbers.
+    """
+    if rows.width < LEAST_SCATTERED:
+        return rows, None
+    used = np.zeros(rows.width, bool)
+    used[rows.columns] = True
+    columns = np.flatnonzero(used)
+    if 2 * columns.size > rows.width:
+        return rows, None
+    places = np.empty(rows.width, rows.columns.dtype)
+    places[columns] = np.arange(columns.size)
+    renumbered = places[rows.columns]
+    renumbered.setflags(write=False)
+    return rows._replace(columns=renumbered, width=columns.size), columns
 
 
 class HostPasses(NamedTuple):
@@ -98,6 +120,7 @@ class LinearRows(NamedTuple):
     filled : how many features of a row are stored, on average
     intercept : is there one?
     radius : the largest norm of a row, without that coordinate
+    columns : where the features are among all columns, if others have no entries
     """
 
     passes: Any
@@ -106,6 +129,7 @@ class LinearRows(NamedTuple):
     filled: float
     intercept: bool
     radius: float
+    columns: np.ndarray | None = None
 
     @property
     def is_small(self) -> bool:
@@ -223,6 +247,7 @@ class LinearOracle(Oracle):
     signs : which of them are positive, once the lowest outputs are looked at
     goals : what outputs should reach, one number or one for each slack
     sums, totals : the active rows times their slacks, see `newton_passes.pulls`
+    coefs : a point of the dual, of all rows, on which sums rest in place of slacks
     stale : problems whose sums are not those of the present slacks
     units : the penalty when the sums of each problem were made
     travel : how far weights and intercept have come in all, which bounds the rounding of slacks
@@ -242,6 +267,7 @@ class LinearOracle(Oracle):
         self.goals: Any = 1.0
         self.is_small = data.sample_weight.size * size <= SMALL and data.width <= MOST_DIRECT
         self.center: np.ndarray | None = None
+        self.coefs: np.ndarray | None = None
 
     # --------------------------------------------------------------------------- kinds of problems
     @property
@@ -316,6 +342,14 @@ class LinearOracle(Oracle):
             self.slack[c] = self.goals_of(c) - self.slack[c]
             self._travelled(c, self.weights[c])
 
+    def weigh(self, stage: Stage, which: np.ndarray) -> None:
+        """Go to the weights that follow from the coefficients; the intercept stays."""
+        self._add_up(stage, which)
+        pulls = self.sums[2 * which] - self.sums[2 * which + 1]
+        self.weights[which, :-1] = pulls[:, :-1] / stage.penalty
+        self.look_anew(which)
+        self.stale[which] = False
+
     def goals_of(self, c: int) -> Any:
         return self.goals if np.ndim(self.goals) == 0 else self.goals[c]
 
@@ -330,17 +364,24 @@ class LinearOracle(Oracle):
 
     # --------------------------------------------------------------------------------------- a step
     def measured(self, stage: Stage, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        stale = which[self.stale[which]]
-        if stale.size:
-            lines = np.concatenate([2 * stale, 2 * stale + 1])
-            self.sums[lines], self.totals[lines], self.stale[stale] = 0.0, 0.0, False
-            out = self.sums, self.totals
-            self.passes.pulls(self.numbers, stale, self.slack, stage.limit, out)
-        self.units[which] = stage.penalty
+        if (stale := which[self.stale[which]]).size:
+            self._add_up(stage, stale)
         features = self.weights[which, : self.data.width]
-        losses = self.totals[2 * which, 1] + self.totals[2 * which + 1, 1]
+        losses = [self.squares(c) for c in which.tolist()]
         values = stage.penalty * (features**2).sum(axis=1) + losses
         return values, np.array([self._ratio(stage, c) for c in which.tolist()])
+
+    def _add_up(self, stage: Stage, which: np.ndarray) -> None:
+        """The sums of active rows, or of those that have coefficients."""
+        lines = np.concatenate([2 * which, 2 * which + 1])
+        self.sums[lines], self.totals[lines], self.stale[which] = 0.0, 0.0, False
+        self.units[which], out = stage.penalty, (self.sums, self.totals)
+        if self.coefs is None:
+            self.passes.pulls(self.numbers, which, self.slack, stage.limit, out)
+        else:
+            scale = stage.penalty / self.data.sample_weight[self.numbers]
+            self.change[which] = self.coefs[np.ix_(which, self.numbers)] * scale
+            self.passes.pulls(self.numbers, which, self.change, np.inf, out)
 
     def _ratio(self, stage: Stage, c: int) -> float:
         """The margin of problem c over its bound, here and now, but for rounding."""
@@ -360,10 +401,10 @@ class LinearOracle(Oracle):
             norm, lowest = np.linalg.norm(w), self.lowest(c)
             reached = lowest.mean() if intercept else lowest.min()
             return float(reached / norm / bound) if norm > 0.0 and bound > 0.0 else 0.0
-        return float(1.0 / np.sqrt(w @ w + totals[:, 1].sum() / stage.penalty) / bound)
+        return float(1.0 / np.sqrt(w @ w + self.squares(c) / stage.penalty) / bound)
 
     def move(self, stage: Stage, which: np.ndarray, directions: np.ndarray) -> bool:
-        moved = False
+        moved, self.coefs = False, None
         self.passes.signed_outputs(self.numbers, which, directions, self.change)
         for c in which.tolist():
             w, step = self.weights[c, :-1], directions[c, :-1]
@@ -389,6 +430,13 @@ class LinearOracle(Oracle):
     def losses(self, c: int) -> float:
         """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``."""
         return float(self.passes.losses(self.numbers, self.slack[c], self.goals_of(c)))
+
+    def squares(self, c: int) -> float:
+        """The sum of squared losses, or what takes their place in a round."""
+        if self.coefs is None:
+            return float(self.totals[2 * c : 2 * c + 2, 1].sum())
+        lacking = np.maximum(self.slack[c], 0.0)
+        return float(self.data.sample_weight[self.numbers] @ (lacking * lacking))
 
     # ------------------------------------------------------------------ hard margins and hinge loss
     def lowest(self, c: int) -> np.ndarray:
@@ -449,8 +497,8 @@ class LinearOracle(Oracle):
 
     def _soft_margins(self, stage: Stage) -> np.ndarray:
         errors = ROUNDING * (self.data.width + 16.0) * (self.travel @ [self.data.radius, 1.0])
-        losses = [float(self.sides(c)[1][:, 1].sum()) for c in range(self.problems)]
-        return np.array([self._soft(stage, c, each, errors[c]) for c, each in enumerate(losses)])
+        every = range(self.problems)
+        return np.array([self._soft(stage, c, self.squares(c), errors[c]) for c in every])
 
     def _soft_about_center(self, stage: Stage, c: int) -> tuple[float, float]:
         """The soft margin, at least, and the bound, by rows about the center."""

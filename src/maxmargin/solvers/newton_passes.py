@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.loop import SMALLEST_XX
 from maxmargin.core.numba_backend import Compiled
 
 # Newton's method for the length of a step ends when a change of the length is no more than that
@@ -281,25 +282,41 @@ def squares(rows, numbers, out):  # type: ignore[no-untyped-def]
         out[numbers[n]] = rows.square(numbers[n])
 
 
+class Dual(NamedTuple):
+    """The dual of the problem in which the intercept b costs ``(b - a)^2 / (2 r)``.
+
+    ridge : lambda with the squared hinge loss, else 0
+    most : the largest coefficient of a row of weight 1
+    intercept : r; 0 if there is none
+    """
+
+    ridge: float
+    most: float
+    intercept: float
+
+
 @Compiled
-def ascend(chosen, lines, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
+def ascend(chosen, lines, dual, xx, coefs, weights):  # type: ignore[no-untyped-def]
     """One pass of coordinate ascent on the dual, which optimises one coefficient after the other.
 
-    The intercept is the weight of an ordinary coordinate here. ``xx[i]`` and ``coefs[c, i]`` are
-    the squares and the coefficients of all rows.
+    ``xx[i]`` is the squared norm of row i with ``dual.intercept`` added, and ``coefs[c, i]`` its
+    coefficient; ``weights`` follow.
     """
-    rows, numbers = chosen.rows, chosen.numbers
+    rows, numbers, last = chosen.rows, chosen.numbers, weights.shape[1] - 1
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
-        own = penalty / chosen.sample_weight[i]
-        whole = xx[i] + own
+        counts = chosen.sample_weight[i]
+        own, most = dual.ridge / counts, dual.most * counts
+        whole = max(xx[i] + own, SMALLEST_XX)
         for c in lines:
             y, before = chosen.targets.sign(i, chosen.first + c), coefs[c, i]
             lacking = 1.0 - y * rows.dot(i, weights, c) - own * before
-            after = max(before + lacking / whole, 0.0)
+            after = min(max(before + lacking / whole, 0.0), most)
             if after != before:
-                rows.add(i, weights, c, y * (after - before))
+                bias, change = weights[c, last], y * (after - before)
+                rows.add(i, weights, c, change)
+                weights[c, last] = bias + dual.intercept * change
                 coefs[c, i] = after
 
 

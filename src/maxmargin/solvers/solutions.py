@@ -75,12 +75,17 @@ class Hyperplanes(ExactSolution):
     grounds: Annotated[np.ndarray, Array("problems", 4)]
 
     @classmethod
-    def of(cls, found: Solution) -> Hyperplanes:
+    def of(
+        cls, found: Solution, features: int | None = None, columns: np.ndarray | None = None
+    ) -> Hyperplanes:
+        """The solution, whose weights are those of some columns of so many, by default of all."""
         problems, size = found.weights.shape
-        model = blank(cls, {"problems": problems, "features": size - 1}, proved=found.bounds)
-        model.weights[:], model.bias[:] = found.weights[:, :-1], found.weights[:, -1]
+        sizes = {"problems": problems, "features": features or size - 1}
+        model = blank(cls, sizes, proved=found.bounds)
+        here: Any = slice(None) if columns is None else columns
+        model.weights[:, here], model.bias[:] = found.weights[:, :-1], found.weights[:, -1]
         for c, behind in enumerate(found.evidence):
-            model.sums[c], model.masses[c] = behind.vectors, behind.masses
+            model.sums[c][:, here], model.masses[c] = behind.vectors, behind.masses
             model.hidden[c] = behind.hidden
             model.grounds[c] = behind.split, behind.private, behind.updates, behind.radius
         return model
