@@ -2,12 +2,21 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from reference_leave_one_out import drawn, left_out, posed
 from scipy import sparse
 
 from maxmargin.solvers import linear_oracle, regularization_path
 from maxmargin.solvers.newton import silent, solve
-from maxmargin.solvers.regularization_path import follow_path, outputs_left_out, usual_lambdas
+from maxmargin.solvers.regularization_path import (
+    UNKNOWN,
+    finer,
+    follow_path,
+    lowest,
+    outputs_left_out,
+    usual_lambdas,
+)
 
 LAMBDAS = np.array([0.1, 1.0, 10.0])
 
@@ -118,17 +127,30 @@ def test_outputs_of_a_solution(monkeypatch, rows):
         assert agree.mean() > 0.95
 
 
-def test_impatience_ends_a_path(monkeypatch):
-    X, y, s = drawn(2, n=300)
-    task = posed(X, (y > 0).astype(int), s, 1.0)
-    lambdas = usual_lambdas(task.data)
-    whole = follow_path(task, lambdas, silent)
-    early = follow_path(task, lambdas, silent, patience=3)
-    best, count = int(whole.loo_loss.argmin()), early.lambdas.size
-    assert count < lambdas.size
-    np.testing.assert_array_equal(early.lambdas, lambdas[-count:])
-    np.testing.assert_array_equal(early.loo_loss, whole.loo_loss[-count:])
-    assert early.lambdas[early.loo_loss.argmin()] == lambdas[best]
+@given(
+    places=st.lists(st.floats(-10.0, 10.0), min_size=1, max_size=30),
+    first=st.integers(0, 29),
+    unknown=st.integers(0, 2**30 - 1),
+)
+def test_the_search_ends_at_a_lambda_with_no_better_neighbour(places, first, unknown):
+    losses = np.where([unknown >> k & 1 for k in range(len(places))], UNKNOWN, places)
+    first, seen = first % losses.size, np.full(losses.size, np.nan)
+    while (k := finer(seen, first)) is not None:
+        assert np.isnan(seen[k])
+        seen[k] = losses[k]
+    best, known = lowest(seen), losses[~np.isnan(seen)]
+    assert losses[best] == known.min()
+    assert losses[best] <= losses[max(best - 1, 0) : best + 2].min()
+
+
+def test_the_search_finds_the_least_of_losses_that_fall_and_rise():
+    for least in range(13):
+        losses = np.abs(np.arange(13.0) - least)
+        seen = np.full(13, np.nan)
+        while (k := finer(seen, 6)) is not None:
+            seen[k] = losses[k]
+        assert lowest(seen) == least
+        assert np.isfinite(seen).sum() <= 7
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])

@@ -171,6 +171,9 @@ class KernelOracle:
             return max(0.01 * self.mean_square, 1e-300)
         return task.penalty * ((FIRST_MU if known else WIDEST_MU) if task.is_hinge else 1.0)
 
+    def begin(self, other: KernelOracle) -> None:
+        """Samples lead to other points as fast."""
+
     def curvature(self, stage: Stage) -> KernelSystems:
         return KernelSystems(self)
 

@@ -38,7 +38,7 @@ from maxmargin.solvers.newton import Stage
 
 # Passes of dual ascent before the first certificate, and at most. After so many, what is missing in
 # the ratio must shrink to this fraction while passes grow by half.
-FIRST_PASSES, MOST_PASSES, SURE_PASSES, PROGRESS = 2, 500, 30, 0.8
+FIRST_PASSES, MOST_PASSES, SURE_PASSES, PROGRESS = 3, 500, 30, 0.8
 # How freely the intercept moves in a pass, over the root of lambda times the mean squared norm.
 PULL = 0.1
 
@@ -271,12 +271,16 @@ class Gradients(Steps):
         ridge, most = (0.0, 0.5 / task.penalty) if task.is_hinge else (task.penalty, np.inf)
         dual = newton_passes.Dual(ridge, most, pull)
         random, passes, which, before = np.random.default_rng(0), 0, oracle.all, np.inf
+        first = FIRST_PASSES
         if oracle.coefs is None:
             oracle.coefs = np.zeros((oracle.problems, xx.size))
         else:
+            first = 1
+            if task.is_hinge:
+                np.minimum(oracle.coefs, most * data.sample_weight, out=oracle.coefs)
             oracle.weigh(stage, which)
         while which.size and passes < MOST_PASSES:
-            for _ in range(FIRST_PASSES if passes == 0 else max(1, passes // 2)):
+            for _ in range(max(1, passes // 2) if passes else first):
                 random.shuffle(order)
                 given = oracle.passes.chosen(order), which, dual
                 newton_passes.ascend(*given, xx, oracle.coefs, oracle.weights)

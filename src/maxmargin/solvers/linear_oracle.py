@@ -326,6 +326,19 @@ class LinearOracle(Oracle):
     def put(self, weights: np.ndarray) -> None:
         self.weights[:] = weights
 
+    def begin(self, other: LinearOracle) -> None:
+        """Begin with the coefficients of another oracle of these rows, where there is no factor."""
+        if self.has_factors:
+            return
+        weights, numbers = self.data.sample_weight, other.numbers
+        if other.coefs is not None:
+            self.coefs = np.where(weights > 0.0, other.coefs, 0.0)
+        else:
+            self.coefs = np.zeros((self.problems, weights.size))
+            scale = weights[numbers] / other.units[:, None]
+            self.coefs[:, numbers] = np.maximum(other.slack, 0.0) * scale
+        self.weights[:, -1] = other.weights[:, -1]
+
     def restrict(self, sample: np.ndarray | None) -> float:
         self.numbers = self.everything if sample is None else sample
         shape = self.problems, self.numbers.size

@@ -171,6 +171,9 @@ class Oracle(Protocol):
     def put(self, weights: np.ndarray) -> None:
         """Go to these weights, as a `Solution` has them."""
 
+    def begin(self, other: Any) -> None:
+        """Begin near the point of another oracle of these problems, if that helps."""
+
     def restrict(self, sample: np.ndarray | None) -> float:
         """Look at these rows, or at all; returns their share."""
         return 1.0

@@ -8,6 +8,7 @@ kernel) and many rows, fits without each of some folds of the rows give them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -22,12 +23,13 @@ from maxmargin.solvers.newton import Advance, Task, approach, finish, newton, si
 
 # How many lambdas, so many of them to a factor of 10.
 LAMBDAS, PER_DECADE = 13, 2
-# The choice ends after so many lambdas in turn that are no better than the best, and after so many
-# extensions of the grid.
-PATIENCE, MOST_EXTENSIONS = 3, 8
+# The choice begins in the middle; with sample weights the grid has so many more at either end.
+FIRST, MOST_FURTHER = LAMBDAS // 2, 48
 # Of more rows a random sample is left out: to choose lambda, and for their outputs themselves.
 MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
 FOLDS = 5
+# Stands for the loss where rounding leaves no system to solve.
+UNKNOWN = np.finfo(float).max
 # Rows are refitted unless their outputs are proved that closely, to certificates that close to 1.
 PROVED, REFITTED = 1e-6, 1e-8
 BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
@@ -117,7 +119,7 @@ class RegularizationPath(NamedTuple):
     @property
     def best(self) -> int:
         """The place of the lambda with the smallest `loo_loss`; of several, of the largest one."""
-        return int(self.loo_loss.size - 1 - np.nanargmin(self.loo_loss[::-1]))
+        return lowest(self.loo_loss)
 
     @property
     def soft_margin(self) -> float:
@@ -153,35 +155,37 @@ def usual_lambdas(data: Rows) -> np.ndarray:
 
 
 def automatic_path(problems: Posed, advance: Advance, loo: str) -> RegularizationPath:
-    """The path that chooses lambda, which goes on as long as the best one is at an end.
+    """The path that chooses lambda: coarse first, then finer about the best one.
 
-    Without sample weights it does not: the grid suits rows that count 1 each.
+    With sample weights it goes as far as losses become smaller; otherwise the grid suits the rows.
     """
-    lambdas = usual_lambdas(problems.data)
-    path = follow_path(problems, lambdas, advance, patience=PATIENCE, loo=loo)
+    lambdas, first = usual_lambdas(problems.data), FIRST
     weights = problems.data.sample_weight[problems.numbers]
-    for _ in range(MOST_EXTENSIONS if (weights != 1.0).any() else 0):
-        ratio = 10.0 ** (np.arange(1, LAMBDAS) / PER_DECADE)
-        if path.best == path.lambdas.size - 1:
-            further = path.lambdas[-1] * ratio
-        elif path.best == 0:
-            further = path.lambdas[0] / ratio[::-1]
-        else:
-            break
-        path = joined(path, follow_path(problems, further, advance, patience=PATIENCE, loo=loo))
-    return path
+    if (weights != 1.0).any():
+        ratio = 10.0 ** (np.arange(1, MOST_FURTHER + 1) / PER_DECADE)
+        lambdas = np.concatenate([lambdas[0] / ratio[::-1], lambdas, lambdas[-1] * ratio])
+        first += MOST_FURTHER
+    return follow_path(problems, lambdas, advance, loo=loo, after=lambda loss: finer(loss, first))
 
 
-def joined(path: RegularizationPath, other: RegularizationPath) -> RegularizationPath:
-    """Two paths of the same problems as one."""
-    order = np.argsort(np.concatenate([path.lambdas, other.lambdas]))
-    fields = zip(path._fields, path, other, strict=True)
-    found: dict[str, Any] = {
-        name: np.concatenate([one, two])[order]
-        for name, one, two in fields
-        if isinstance(one, np.ndarray)
-    }
-    return path._replace(**found)
+def finer(loss: np.ndarray, first: int) -> int | None:
+    """The next lambda where the smallest loss is looked for, given losses of lambdas so far.
+
+    About the best of every second one, neighbours of both sides are looked at, and then those in
+    between.
+    """
+    if np.isnan(loss).all():
+        return first
+    best = lowest(loss)
+    for step in (-2, 2, -1, 1) if (best - first) % 2 == 0 else ():
+        if 0 <= best + step < loss.size and np.isnan(loss[best + step]):
+            return best + step
+    return None
+
+
+def lowest(loss: np.ndarray) -> int:
+    """The place of the smallest loss; of several, the last."""
+    return int(loss.size - 1 - np.nanargmin(loss[::-1]))
 
 
 def follow_path(
@@ -190,14 +194,14 @@ def follow_path(
     advance: Advance,
     *,
     keep_weights: bool = False,
-    patience: int | None = None,
     loo: str = "formula",
+    after: Callable[[np.ndarray], int | None] | None = None,
 ) -> RegularizationPath:
-    """The path of some problems, from the largest lambda to the smallest.
+    """The path of some problems.
 
-    ``loo`` is "formula", "certified" or "exact", see `MaxMargin`.
-    With ``patience`` it ends after so many lambdas whose loss is above the lowest, if all problems
-    are solved together.
+    ``loo`` is "formula", "certified" or "exact", see `MaxMargin`. ``after`` returns the place of
+    the next lambda, or None, given the losses so far with NaN where they are not known; without it,
+    all lambdas are visited, from the largest to the smallest.
     """
     parts, method, count = problems.parts, problems.method, problems.number
     if loo != "formula" and method != BY_FACTORS:
@@ -213,39 +217,45 @@ def follow_path(
     tally, *enclosing = [_Tally(problems, lambdas.size, most) for _ in range(1 + 2 * proves)]
     margins, bounds = np.full((2, lambdas.size, count), np.nan)
     weights: np.ndarray | None = None
+
+    def visit(k: int, part: slice, last: _Reached | None) -> _Reached:
+        nonlocal weights
+        here = problems.with_penalty(lambdas[k])
+        reached = _Reached.from_last(here, part, last)
+        oracle, *start = reached
+        found = finish(oracle, *start, advance)
+        margins[k, part], bounds[k, part] = found.margins, found.bounds
+        if keep_weights:
+            if weights is None:
+                weights = np.zeros((lambdas.size, count, found.weights.shape[1]))
+            weights[k, part] = found.weights
+        if method == BY_FACTORS:
+            left_out, losses = oracle.left_out(*start, tally.places)
+            if proves:
+                away = _deviations(here, part, oracle, start, left_out)
+                if loo == "exact":
+                    _refit(here, part, found.weights, left_out, away)
+                for each, sign in zip(enclosing, (1.0, -1.0), strict=True):
+                    each.add_fold(k, part, each.places, left_out + sign * away)
+            tally.add_sample(k, part, oracle, left_out, losses)
+        for fold in tally.folds:
+            tally.add_fold(k, part, fold, _by_others(here, part, fold, advance, oracle))
+        return reached
+
     with one_thread if problems.data.is_small else nullcontext():
-        for part in parts:
-            waited, lowest, start = 0, np.inf, None
-            oracle: Any = None
-            for k in np.argsort(lambdas)[::-1].tolist():
-                here = problems.with_penalty(lambdas[k])
-                if oracle is not None and start is not None and oracle.has_factors:
-                    curvature, stage = start
-                    start = curvature, stage._replace(task=here.task, penalty=here.task.penalty)
-                else:  # by conjugate gradients, dual ascent from the beginning is faster
-                    oracle = problems.data.oracle(here.task, part)
-                    start = approach(oracle, here.task)
-                found = finish(oracle, *start, advance)
-                margins[k, part], bounds[k, part] = found.margins, found.bounds
-                if keep_weights:
-                    if weights is None:
-                        weights = np.zeros((lambdas.size, count, found.weights.shape[1]))
-                    weights[k, part] = found.weights
-                if method == BY_FACTORS:
-                    left_out, losses = oracle.left_out(*start, tally.places)
-                    if proves:
-                        away = _deviations(here, part, oracle, start, left_out)
-                        if loo == "exact":
-                            _refit(here, part, found.weights, left_out, away)
-                        for each, sign in zip(enclosing, (1.0, -1.0), strict=True):
-                            each.add_fold(k, part, each.places, left_out + sign * away)
-                    tally.add_sample(k, part, oracle, left_out, losses)
-                for fold in tally.folds:
-                    tally.add_fold(k, part, fold, _by_others(here, part, fold, advance))
-                waited = 0 if tally.loss[k] < lowest else waited + 1
-                lowest = min(lowest, tally.loss[k])
-                if len(parts) == 1 and waited == patience:
-                    break
+        if after is None:
+            for part in parts:
+                last = None
+                for k in np.argsort(lambdas)[::-1].tolist():
+                    last = visit(k, part, last)
+        else:
+            seen = np.full(lambdas.size, np.nan)
+            lasts: list[_Reached | None] = [None] * len(parts)
+            while (k := after(seen)) is not None:
+                for p, part in enumerate(parts):
+                    reached = visit(k, part, lasts[p])
+                    lasts[p] = reached if len(parts) == 1 else None  # one after the other
+                seen[k] = np.nan_to_num(tally.loss[k], nan=UNKNOWN)
     visited = np.isfinite(margins).all(axis=1)
     return RegularizationPath(
         lambdas[visited],
@@ -355,6 +365,25 @@ class _Tally:
         return (self.own <= self.other) @ self.weight[self.places] / self.left_out
 
 
+class _Reached(NamedTuple):
+    """Where the solution of a lambda was found."""
+
+    oracle: Any
+    curvature: Any
+    stage: Any
+
+    @classmethod
+    def from_last(cls, problems: Posed, part: slice, last: _Reached | None) -> _Reached:
+        """Near the solution, from that of another lambda if there is one."""
+        task = problems.task
+        if last is not None and last.oracle.has_factors:
+            return last._replace(stage=last.stage._replace(task=task, penalty=task.penalty))
+        oracle = problems.data.oracle(task, part)
+        if last is not None:
+            oracle.begin(last.oracle)
+        return cls(oracle, *approach(oracle, task))
+
+
 def _folds(problems: Posed, enough: int) -> list[np.ndarray]:
     """Folds of the rows that count, by their places; as many as have ``enough`` rows, or all.
 
@@ -403,11 +432,18 @@ def _refit(
         away[:, place] = 0.0
 
 
-def _by_others(problems: Posed, part: slice, fold: np.ndarray, advance: Advance) -> np.ndarray:
-    """``y f(x)`` of the rows of a fold, by weights found without them."""
+def _by_others(
+    problems: Posed, part: slice, fold: np.ndarray, advance: Advance, near: Any = None
+) -> np.ndarray:
+    """``y f(x)`` of the rows of a fold, by weights found without them.
+
+    ``near`` is the oracle of all rows, at their solution.
+    """
     held, weight = problems.numbers[fold], problems.data.sample_weight.copy()
     weight[held] = 0.0
     oracle = problems.data.weighed(weight).oracle(problems.task, part)
+    if near is not None:
+        oracle.begin(near)
     newton(oracle, problems.task, advance)
     found: np.ndarray = oracle.signed_outputs(held)
     return found
