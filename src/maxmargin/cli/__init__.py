@@ -29,6 +29,7 @@ from maxmargin.cli.info import info
 from maxmargin.cli.output import write_completely
 from maxmargin.cli.predict import predict
 from maxmargin.cli.replay import replay
+from maxmargin.cli.report import report
 from maxmargin.cli.serve import serve
 from maxmargin.cli.warmup import warmup
 
@@ -72,5 +73,5 @@ def options(
     pass
 
 
-for command in (fit, predict, evaluate, serve, replay, info, algorithms, warmup):
+for command in (fit, predict, evaluate, report, serve, replay, info, algorithms, warmup):
     app.command()(command)

@@ -28,11 +28,19 @@ def info(model: Model, as_json: Json = False) -> None:
 
 
 def show(words: dict[str, Any]) -> None:
-    learner, parameters = words.get("estimator"), words.get("parameters", {})
+    learner = words.get("estimator")
     title = f"{learner or 'no learner'}, a {words['kind']}"
     if learner and "classes" not in words:
         title += ", not fitted yet"
-    lines = {
+    if words.get("columns"):
+        print_columns(words["columns"])
+    print_report(title, lines_about(words))
+
+
+def lines_about(words: dict[str, Any]) -> dict[str, str | None]:
+    """What a file holds, for people; what it does not say is None."""
+    learner, parameters = words.get("estimator"), words.get("parameters", {})
+    found = {
         "features": count(words.get("n_features")),
         "classes": listed(words.get("classes", [])),
         "mistakes": count(words.get("mistakes")),
@@ -43,10 +51,8 @@ def show(words: dict[str, Any]) -> None:
         "file": f"{words['file']}, {size(words['bytes'])}, by maxmargin {words['library']}",
     }
     if certificate := words.get("certificate"):
-        lines["margin"] = margin_text(certificate["margin"], certificate["ratio"])
-    if words.get("columns"):
-        print_columns(words["columns"])
-    print_report(title, lines)
+        found["margin"] = margin_text(certificate["margin"], certificate["ratio"])
+    return found
 
 
 def unusual(name: str, parameters: dict[str, Any]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -201,12 +202,20 @@ def with_width_of(X: Any, learner: BaseEstimator, name: str) -> Any:
     return X
 
 
-def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
-    """How good the model is on labelled rows; see `evaluate.predictions.Scores`."""
-    from maxmargin.evaluate.predictions import Scores
+class Judged(NamedTuple):
+    """A block of labelled rows with what a model says of them; None for what it does not have."""
 
+    block: Any
+    X: Any
+    labels: Any
+    outputs: Any
+    probabilities: Any
+
+
+def judged(learner: BaseEstimator, source: Any, scores: Any) -> Iterator[Judged]:
+    """Blocks of rows with their predictions, which are added to ``scores``."""
     learner = learner.without_recipe()
-    scores, has_outputs = Scores(learner.classes_), hasattr(learner, "decision_function")
+    has_outputs = hasattr(learner, "decision_function")
     has_probabilities = hasattr(learner, "predict_proba")
     for block in reading.with_bar(source, "test"):
         if block.y is None:
@@ -216,6 +225,16 @@ def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
         outputs = learner.decision_function(X) if has_outputs and scores.wants_outputs() else None
         probabilities = learner.predict_proba(X) if has_probabilities else None
         scores.add(block.y, labels, outputs, probabilities)
+        yield Judged(block, X, labels, outputs, probabilities)
     if not scores.rows():
         raise ValueError(f"{source.name}: there are no rows.")
+
+
+def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
+    """How good the model is on labelled rows; see `evaluate.predictions.Scores`."""
+    from maxmargin.evaluate.predictions import Scores
+
+    scores = Scores(learner.classes_)
+    for _ in judged(learner, source, scores):
+        pass
     return {"data": source.name, **scores.report()}

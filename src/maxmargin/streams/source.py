@@ -169,6 +169,9 @@ class DelegatingSource(Source):
     def end_pass(self) -> None:
         self._source.end_pass()
 
+    def rows_at(self, places: Sequence[int]) -> Any:
+        return self._source.rows_at(places)  # type: ignore[attr-defined]
+
     def identity(self) -> str:
         return self._source.identity()
 
