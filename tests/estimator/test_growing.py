@@ -1,16 +1,20 @@
 """Streams with columns and labels that come later: the model is that which knew them all."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from extent import everything_or
 from hypothesis import given, settings
+from numpy.testing import assert_array_equal
 from problems import chunk_sizes, kinds_of_learners, label
 from scipy import sparse
 from sklearn.base import clone
 
 import maxmargin as mm
+from maxmargin import NOCA, AutoMargin, ConformalClassifier, Perceptron
+from maxmargin.streams import Recipe
 from maxmargin.training.protocol import state_of
 
 FORMS = {"dense": np.ascontiguousarray, "CSR": sparse.csr_matrix}
@@ -313,3 +317,54 @@ def test_fit_starts_anew(learner):
     assert_same(clf, expected)
     with pytest.raises(ValueError, match="new classes"):
         clf.partial_fit(X[:1], ["other"], grow=True)
+
+
+SHOP = [
+    ({"age": 20.0 + k % 7, "city": ("Rome", "Ulm")[k % 2]}, ("no", "yes")[k % 2]) for k in range(30)
+]
+LATER = [({"age": 90.0 + k % 7, "city": "Oslo"}, "maybe") for k in range(30)]
+
+
+@pytest.mark.parametrize(
+    "learner", [AutoMargin(), Perceptron(), ConformalClassifier(Perceptron())], ids=repr
+)
+def test_streams_with_a_recipe_learn_new_labels(learner):
+    rows = [row for row, _ in SHOP + LATER]
+    known = clone(learner).fit_stream(
+        SHOP, recipe=Recipe(), classes=["maybe", "no", "yes"], grow=True
+    )
+    clf = clone(learner).fit_stream(SHOP, recipe=Recipe(), grow=True)
+    assert clf.classes_.tolist() == ["no", "yes"]
+    clf, known = clf.fit_stream(LATER), known.fit_stream(LATER)
+    assert clf.classes_.tolist() == ["maybe", "no", "yes"]
+    assert_array_equal(clf.decision_function(rows), known.decision_function(rows))
+    clf.learn_one(rows[0], "new", grow=True)
+    clf.partial_fit(rows[:1], ["newer"], grow=True)
+    assert clf.classes_.tolist() == ["maybe", "new", "newer", "no", "yes"]
+
+
+def test_a_stream_learns_labels_that_come_in_later_rows():
+    clf = Perceptron().fit_stream(SHOP + LATER, recipe=Recipe(), classes=["no", "yes"], grow=True)
+    assert clf.classes_.tolist() == ["maybe", "no", "yes"]
+
+
+def test_errors_say_how_labels_could_have_been_learned():
+    clf = Perceptron().fit_stream(SHOP, recipe=Recipe())
+    with pytest.raises(ValueError, match="or fit_stream was made with grow=True"):
+        clf.partial_fit([LATER[0][0]], ["maybe"], grow=True)
+    with pytest.raises(ValueError, match="or pass grow=True"):
+        clf.fit_stream(LATER)
+    with pytest.raises(ValueError, match="NOCA must know all labels from the start"):
+        NOCA().fit_stream(SHOP, recipe=Recipe(), grow=True)
+
+
+@pytest.mark.parametrize("method", ["learn_one", "partial_fit"])
+def test_a_recipe_says_that_it_ignores_new_names(method):
+    clf = Perceptron().fit_stream(SHOP, recipe=Recipe())
+    row, label = {"age": 20.0, "city": "Rome", "size": 3.0}, "no"
+    learned = (row, label) if method == "learn_one" else ([row], [label])
+    with pytest.warns(UserWarning, match="adds no columns to a recipe.*: 'size' will be ignored"):
+        getattr(clf, method)(*learned, grow=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(clf, method)(*learned, grow=True)

@@ -110,10 +110,36 @@ def test_learn_one_takes_what_fit_stream_takes(learner):
     np.testing.assert_allclose(clf.decision_function(X), plain.decision_function(X))
 
 
+@pytest.mark.parametrize(
+    "x", [{"size": "large"}, {"new": 1.0, "size": "3"}, {"size": "", "n": "x"}]
+)
+def test_text_where_numbers_were_learned_is_refused(x):
+    clf = Perceptron().fit_stream(ROWS)
+    alone = Perceptron()
+    for row, y in ROWS:
+        alone.learn_one(row, y, classes=[0, 1])
+    message = r"column 'size': it was learned as a number, and is the text '\w*' here"
+    before = alone.predict_one(ROWS[0][0])
+    for call in (
+        clf.predict_one,
+        clf.decision_one,
+        lambda x: clf.learn_one(x, 1),
+        lambda x: clf.fit_stream([(x, 1)]),
+        lambda x: Perceptron().fit_stream([*ROWS, (x, 1)]),
+        alone.predict_one,
+        lambda x: alone.learn_one(x, 1),
+        lambda x: alone.learn_one({**x, "other": 2.0}, 1),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(x)
+    assert alone.predict_one(ROWS[0][0]) == before
+    assert alone.predict_one({"size": 1.0, "city": "Bonn"}) in (0, 1)
+
+
 @pytest.mark.parametrize("x", [{"size": None}, {"size": np.nan}, {"new": 1.0, "size": [2]}])
 def test_values_that_are_neither_are_refused_alike(x):
     clf = Perceptron().fit_stream(ROWS)
-    message = r"column 'size': expected a finite number or text, found (None|nan|\[2\])"
+    message = r"column 'size': expected a finite number or text, found (no value|nan|\[2\])"
     for call in (
         clf.predict_one,
         lambda x: clf.learn_one(x, 1),

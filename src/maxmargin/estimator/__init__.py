@@ -39,7 +39,13 @@ from maxmargin.training.online import (
 from maxmargin.training.passes import FitPlan, Outcome, run_passes, warn_of
 from maxmargin.training.protocol import SHARED, Batch, Options
 from maxmargin.training.recipes import learned_along
-from maxmargin.training.row_reading import Row, named_features, warning_of_names
+from maxmargin.training.row_reading import (
+    Row,
+    are_dicts,
+    named_features,
+    warning_of_names,
+    warning_of_recipe,
+)
 from maxmargin.training.sample_weights import unused_class_weight
 from maxmargin.training.state import Columns, Rows, Rule, State, Targets, Tree
 
@@ -93,8 +99,11 @@ class Incremental(Predicting):
 
     def _learn_rows(self, batch: Batch) -> None:
         before = state = self.__state__()
-        X, features = batch.X, None
+        X: Any = batch.X
+        features = None
         if state is not None and state.recipe is not None:
+            if batch.grow and are_dicts(X):
+                self._warn_once(warning_of_recipe({name for row in X for name in row}, state))
             state, features, X = learned_along(state, X, batch.weight)
         self.check_parameters()
         state = self.__trainer__().learn(state, batch._replace(X=X)).state
@@ -173,6 +182,8 @@ class Incremental(Predicting):
         # A route with new names must not remain if the row turns out to be invalid.
         state, route = self.__state__(), self.__dict__.pop("_one_row", None)
         self._warn_of_names(batch.X, state, route, learning=True)
+        if batch.grow and state is not None and isinstance(batch.X, dict):
+            self._warn_once(warning_of_recipe(batch.X, state))
         with uninterrupted():
             self._state, self._one_row = self.__trainer__().learn_one(state, batch, route)
 
@@ -286,10 +297,14 @@ class Incremental(Predicting):
         if state is None or self._has_warned or (route is not None and route.has_warned):
             return
         if message := warning_of_names(x, state, learning=learning):
-            self._has_warned = True
             if route is not None:
                 route.has_warned = True
-            warnings.warn(message, stacklevel=4)
+            self._warn_once(message)
+
+    def _warn_once(self, message: str) -> None:
+        if message and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(message, stacklevel=5)
 
     def _scores_of_one(self, x: Row) -> np.ndarray:
         """The scores of a single row without a fast route."""

@@ -371,6 +371,7 @@ class Streamable(BaseLearner):
         checkpoint: str | PathLike[str] | None = None,
         every: int | None = None,
         progress: bool | None = None,
+        grow: bool = False,
         **options: NoReturn,
     ) -> Self:
         """Learn from a source of any size, in constant memory and in its order.
@@ -406,6 +407,9 @@ class Streamable(BaseLearner):
             every half minute.
         progress : bool, default=None
             Show a progress bar on a terminal. By default, if `verbose` is set.
+        grow : bool, default=False
+            Learn labels that are not among the classes as they occur, see `partial_fit`. In the
+            first call it also prepares later calls for new labels.
         **options
             None here: those of the source, such as ``label``, are for `maxmargin.streams.open`.
 
@@ -418,7 +422,7 @@ class Streamable(BaseLearner):
                 f"fit_stream has no parameter {name!r}; those of the source are passed to "
                 f"streams.open: fit_stream(streams.open(path, {name}=...))."
             )
-        request = Request(passes, classes, checkpoint, every, bool(progress))
+        request = Request(passes, classes, checkpoint, every, bool(progress), grow)
         if progress is None:
             request = request._replace(progress=bool(getattr(self, "verbose", False)))
         request.check()

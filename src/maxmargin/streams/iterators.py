@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from numbers import Real
 from typing import Any
@@ -141,7 +141,9 @@ class IteratorSource(Source):
             if (together := as_row(item)) is None:
                 raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
             row, label, weight = together
-            for name, value in entries(row, f"{self.name}, row {number}"):
+            where = f"{self.name}, row {number}"
+            check_texts(row, lambda name: str(name) in self._columns, where)
+            for name, value in entries(row, where):
                 if self._is_fixed:
                     place = self._columns.get(str(name))
                 else:
@@ -222,9 +224,24 @@ def entries(row: Mapping[Any, Any], where: str) -> Iterator[tuple[Any, float]]:
             yield f"{name}={value}", 1.0
         elif isinstance(value, Real | np.bool_) and _is_finite(value):
             yield name, float(value)
+        elif value is None:
+            raise StreamError(
+                f"{where}, column {name!r}: expected a finite number or text, found no value: "
+                "leave the name out, or prepare rows with a Recipe, which imputes missing values."
+            )
         else:
             raise StreamError(
                 f"{where}, column {name!r}: expected a finite number or text, found {value!r:.40}."
+            )
+
+
+def check_texts(row: Mapping[Any, Any], is_number: Callable[[Any], bool], where: str) -> None:
+    """Raise if a column that has been learned as a number holds text."""
+    for name, value in row.items():
+        if isinstance(value, str) and is_number(name):
+            raise StreamError(
+                f"{where}, column {name!r}: it was learned as a number, and is the text "
+                f"{value!r:.40} here."
             )
 
 

@@ -24,7 +24,6 @@ from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.models.base import OnlineModel
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
-from maxmargin.streams.iterators import entries
 from maxmargin.training.inputs import as_targets, listed, shown
 from maxmargin.training.protocol import ClassWeight, Options
 from maxmargin.training.row_reading import (
@@ -33,7 +32,7 @@ from maxmargin.training.row_reading import (
     Row,
     checked_pair,
     dense_row,
-    in_numbers,
+    encoded,
     named_features,
     new_layout,
     starts_of,
@@ -41,7 +40,7 @@ from maxmargin.training.row_reading import (
     warning_of_names,
 )
 from maxmargin.training.sample_weights import check_weights, weights_by_label
-from maxmargin.training.state import Rule, SingleRow, State, Targets, online_model
+from maxmargin.training.state import DictRow, Rule, SingleRow, State, Targets, online_model
 
 # A compiled function for arguments of certain types.
 MachineCode = Callable[..., Any]
@@ -208,7 +207,7 @@ class OneRow:
         layout = None
         if isinstance(x, dict):
             layout = self.layout(tuple(x))
-            if not layout.complete and (row := in_numbers(x)) is not x:
+            if not layout.complete and (row := self._in_numbers(x)) is not x:
                 x, layout = row, self.layout(tuple(row))
             if not layout.complete:
                 return False
@@ -329,13 +328,18 @@ class OneRow:
             if not layout.complete:
                 if not layout.values.size:
                     self.warn_of_names(x)
-                x = in_numbers(x)
+                x = self._in_numbers(x)
                 layout = self.layout(tuple(x))
         try:
             return self._row(x) if layout is None else layout.read(x)
         except (struct.error, OverflowError):
-            x = dict(entries(x, "x"))
+            x = encoded(x, self.columns, self.features)
             return self.layout(tuple(x)).read(x)
+
+    def _in_numbers(self, x: DictRow) -> DictRow:
+        """The row with text values one-hot encoded, if it has any."""
+        has_text = any(isinstance(each, str) for each in x.values())
+        return encoded(x, self.columns, self.features) if has_text else x
 
     def warn_of_names(self, x: Row) -> None:
         """Warn once of a row without any known column."""

@@ -17,7 +17,6 @@ from maxmargin.models.base import Built, Diverged, build
 from maxmargin.models.kernel_model import variance
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import ModelSpec
-from maxmargin.streams.iterators import entries
 from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.one_row import OneRow, fast_route_for, may_overflow
@@ -29,6 +28,7 @@ from maxmargin.training.row_reading import (
     Row,
     are_dicts,
     as_matrix,
+    encoded,
     matrix_of_dicts,
     named_features,
     with_columns,
@@ -141,7 +141,8 @@ class OnlineTrainer:
             state, wider, x = learned_along(state, [x], batch.weight)
             features = wider or features
         elif isinstance(x, dict):
-            x = dict(entries(x, "x"))
+            known = Features(0) if state is None else named_features(state)
+            x = encoded(x, known.shared_columns(), known.count)
             state, features = with_columns(x, state)
         if state is not None:
             state = self._for_one_row(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
@@ -14,7 +14,7 @@ from scipy import sparse
 
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
 from maxmargin.models.linear_model import read_only
-from maxmargin.streams.iterators import entries
+from maxmargin.streams.iterators import check_texts, entries
 from maxmargin.training.state import Columns, DictRow, Features, Matrix, State, grown, online_model
 
 MOST_NAMED = 5  # columns in a warning
@@ -131,14 +131,18 @@ def dense_row(x: Row, width: int) -> np.ndarray:
     return values.reshape(1, -1)
 
 
-def in_numbers(x: DictRow) -> DictRow:
-    """The row with text values one-hot encoded, if it has any; see `streams.iterators`."""
-    return dict(entries(x, "x")) if any(isinstance(each, str) for each in x.values()) else x
+def encoded(x: DictRow, columns: Columns | None, count: int, where: str = "the row") -> DictRow:
+    """The row with text values one-hot encoded; see `streams.iterators`.
+
+    The first ``count`` of ``columns`` have been learned, and take no text if they are numbers.
+    """
+    check_texts(x, lambda name: columns is not None and columns.get(name, count) < count, where)
+    return dict(entries(x, where))
 
 
 def unusable_row_message(row: DenseRows | SparseRows, x: Row) -> str:
     if isinstance(x, dict):
-        dict(entries(x, "x"))  # raises if it can name the column itself
+        dict(entries(x, "the row"))  # raises if it can name the column itself
     values = np.ravel(row.values)
     for is_bad, what in ((np.isnan, "NaN"), (np.isinf, "infinity")):
         if (bad := np.flatnonzero(is_bad(values))).size:
@@ -154,7 +158,7 @@ def as_matrix(x: Row, features: Features | None) -> Matrix:
         columns = None if features is None else features.named_columns()
         if columns is None or count is None:
             raise ValueError("x is a dict, but the learner was trained on rows without names.")
-        x = dict(entries(x, "x"))
+        x = encoded(x, columns, count)
         row = new_layout(tuple(x), columns, count, count, NO_TAIL).read(x)
         return sparse.csr_matrix((row.values, row.columns, row.starts), (1, count))
     if isinstance(x, tuple):
@@ -226,6 +230,18 @@ def warning_of_names(x: Row, state: State, *, learning: bool = False) -> str:
     return f"The row has none of the columns that were learned ({learned}); it has {unknown}."
 
 
+def warning_of_recipe(names: Iterable[Hashable], state: State) -> str:
+    """A warning about names that cannot become columns (``grow=True``), or an empty string."""
+    if state.recipe is None:
+        return ""
+    known = set(state.recipe.feature_names_in_)
+    new = ", ".join(map(repr, islice((name for name in names if name not in known), MOST_NAMED)))
+    return new and (
+        f"grow=True adds no columns to a recipe, which keeps those of the first rows: {new} will "
+        "be ignored."
+    )
+
+
 def with_names(features: Features, new: list[Hashable]) -> Features:
     """The features with columns for these new names."""
     columns = features.shared_columns()
@@ -246,7 +262,9 @@ def matrix_of_dicts(
     rows: Sequence[DictRow], state: State | None
 ) -> tuple[State | None, Features, Matrix]:
     """`with_columns` for several dicts, and the dicts as a matrix."""
-    found = [dict(entries(row, f"row {k}")) for k, row in enumerate(rows)]
+    known = None if state is None else named_features(state)
+    columns, count = (None, 0) if known is None else (known.shared_columns(), known.count)
+    found = [encoded(row, columns, count, f"row {k}") for k, row in enumerate(rows)]
     names: dict[Any, Any] = {}
     for row in found:
         names |= row

@@ -134,7 +134,7 @@ def grown(state: State, width: int, classes: np.ndarray) -> State:
         new = np.setdiff1d(classes, before).tolist()
         raise ValueError(
             f"y contains new classes, {new}: they can be learned only if the first call of "
-            "partial_fit was made with grow=True."
+            "partial_fit, learn_one or fit_stream was made with grow=True."
         )
     else:
         which = [before.size] * (classes.size + 1)

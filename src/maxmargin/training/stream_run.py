@@ -58,6 +58,7 @@ class Request(NamedTuple):
     checkpoint: str | PathLike[str] | None = None
     every: int | None = None
     progress: bool = False
+    grow: bool = False  # learn new labels
 
     def check(self) -> None:
         every = 1 if self.every is None else self.every
@@ -72,6 +73,11 @@ def fit_stream(
     """The state after a source, starting from ``before``; the learner itself does not change."""
     trainer, classes = trainer_of(learner), request.classes
     _check_passes(trainer, source, request.passes)
+    if request.grow and not trainer.can_grow:
+        raise ValueError(
+            f"grow=True: {trainer.options.name} must know all labels from the start: list them "
+            "with classes=."
+        )
     file = None if request.checkpoint is None else CheckpointFile(request.checkpoint)
     progress = None if file is None else file.read(RunProgress.of)
     if progress is None:
@@ -301,12 +307,14 @@ class Run:
         assert block.y is not None
         progress, classes = self.progress, self.progress.classes
         where = f"{self.source.name}, in rows {progress.position:,} to {block.end - 1:,}"
-        X, grow, state = block.X, False, progress.state
+        X, state = block.X, progress.state
+        grow = self.request.grow if state is None else False
         if (strange := np.setdiff1d(block.y, classes)).size:
-            if state is None or not state.unseen:
+            if not (grow if state is None else state.unseen):
                 raise (streams.Surprise if self.guessed else streams.StreamError)(
                     f"{where}: the labels {listed(strange)} are not among the classes "
-                    f"{listed(classes)}; when learning starts, list all classes with classes=."
+                    f"{listed(classes)}; when learning starts, list all classes with classes=, or "
+                    "pass grow=True to learn new labels as they occur."
                 )
             grow, progress.classes = True, np.union1d(classes, strange)
         if state is not None and X.shape[1] > state.features.count:
@@ -315,7 +323,8 @@ class Run:
         if state is not None and sparse.issparse(X) and X.shape[1] < state.features.count:
             shape = (X.shape[0], state.features.count)
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
-        batch = Batch(X, block.y, None if state is not None else classes, block.weight, grow=grow)
+        named = classes if state is None else None
+        batch = Batch(X, block.y, named, block.weight, grow=grow)
         try:
             progress.state = self.trainer.learn(state, batch, owned=True).state
         except ValueError as error:
