@@ -645,6 +645,16 @@ def test_a_value_of_another_kind_is_refused_with_a_remedy(tmp_path, form, kind, 
     assert prepared(source).shape[0] == 2
 
 
+@pytest.mark.parametrize("values", [pd.to_timedelta(range(4), "h"), [[1, 2]] * 4], ids=["td", "[]"])
+def test_columns_of_unknown_types_are_left_out_with_a_warning(values):
+    frame = pd.DataFrame({"span": values, "age": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.warns(UserWarning, match=r"column 'span' is left out: it is of the type .*drop="):
+        assert Recipe().fit(frame).columns_[0]["kind"] == "drop"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Recipe(drop=["span"]).fit(frame)
+
+
 # ------------------------------------------------------------- what was taken for something else
 ROME = datetime.timezone(datetime.timedelta(hours=1))
 

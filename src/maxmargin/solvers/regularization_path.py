@@ -100,8 +100,8 @@ class RegularizationPath(NamedTuple):
     >>> path = MaxMargin().path(*load_iris(return_X_y=True))
     >>> path.lambdas.size, path.method
     (13, 'leave-one-out')
-    >>> bool(path.loo_error[path.best] < 0.06)
-    True
+    >>> path
+    RegularizationPath(13 lambdas, best 1, leave-one-out error 0.0533)
     """
 
     lambdas: np.ndarray
@@ -115,6 +115,13 @@ class RegularizationPath(NamedTuple):
     loo_loss_bounds: np.ndarray | None = None
     coefs: np.ndarray | None = None
     intercepts: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        best = self.best
+        return (
+            f"{type(self).__name__}({self.lambdas.size} lambdas, best {self.lambdas[best]:.3g}, "
+            f"{self.method} error {self.loo_error[best]:.3g})"
+        )
 
     @property
     def best(self) -> int:

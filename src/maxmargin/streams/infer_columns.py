@@ -55,6 +55,7 @@ ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<
 
 # Notes on columns; the first rows may be misleading.
 ALWAYS_THE_SAME = "constant so far"
+UNREAD = "which is not read"
 IDENTIFIER = "an identifier: each row has its own value"
 
 
@@ -179,7 +180,7 @@ class Sample:
             if types.is_temporal(kind) and not types.is_time(kind) and not types.is_duration(kind):
                 return self.taken_for("date")
             if not is_numeric(kind):
-                note = "empty" if types.is_null(kind) else f"of the type {kind}, which is not read"
+                note = "empty" if types.is_null(kind) else f"of the type {kind}, {UNREAD}"
                 return Found(self.name, None, False, note)
             return self._number_or_identifier()
         if not self.known:

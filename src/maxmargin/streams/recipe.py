@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.streams.arrow import MISSING, arrow, check_na_values, no_column
 from maxmargin.streams.column_kinds import Boolean, Category, Date, Number, Text
 from maxmargin.streams.dicts import column_of
-from maxmargin.streams.infer_columns import GLANCE, IDENTIFIER, Found, RecipeOptions, found
+from maxmargin.streams.infer_columns import (
+    GLANCE,
+    IDENTIFIER,
+    UNREAD,
+    Found,
+    RecipeOptions,
+    found,
+)
 from maxmargin.streams.recipe_plan import HASHED, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.table_readers import FrameReader
@@ -194,6 +201,12 @@ class Recipe(TransformerMixin, BaseEstimator):
                     f"column {one.name!r} is left out: each of the first {first.num_rows:,} rows "
                     f"has its own value. If values repeat, use kinds={ {one.name: 'hashed'}!r}; "
                     f"if not, drop={[one.name]}.",
+                    stacklevel=2,
+                )
+            elif UNREAD in one.note:
+                warnings.warn(
+                    f"column {one.name!r} is left out: it is {one.note}. Convert it to numbers, "
+                    f"such as seconds, or to text; or use drop={[one.name]}.",
                     stacklevel=2,
                 )
         return plan
