@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,12 +18,21 @@ from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import SparseRows, Tail
 from maxmargin.estimator.learner import Predicting
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts, Kernels
-from maxmargin.kernels.functions import KERNELS, finite_diagonal
+from maxmargin.kernels.functions import (
+    KERNELS,
+    Kernel,
+    LaplacianKernel,
+    RadialKernel,
+    finite_diagonal,
+)
+from maxmargin.kernels.points import Points
+from maxmargin.kernels.products import Products
 from maxmargin.models.kernel_model import kernel_for, products_on
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree
 from maxmargin.solvers.device_passes import DevicePasses
+from maxmargin.solvers.kernel_choice import Targets, automatic_kernel, chosen_gamma
 from maxmargin.solvers.kernel_oracle import KernelRows
 from maxmargin.solvers.linear_oracle import HostPasses, LinearRows, with_entries
 from maxmargin.solvers.newton import NOTHING, Solution, Task, solve
@@ -49,6 +58,9 @@ from maxmargin.training.sample_weights import (
     weights_of_classes,
 )
 from maxmargin.training.state import Features, State
+
+# Kernels whose width can be chosen.
+RADIAL = [name for name, kind in KERNELS.items() if issubclass(kind, RadialKernel)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -198,6 +210,11 @@ class MaxMargin(Kernels, Predicting):
         "verbose": ["verbose"],
         "calibration": [StrOptions({"loo"}), None],
         "loo": [StrOptions({"formula", "certified", "exact"})],
+        "kernel": [StrOptions({*KERNELS, "auto"}), callable],
+        "gamma": [
+            StrOptions({"scale", "first", "auto", "loo"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
     }
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MaxMargin:
@@ -301,6 +318,10 @@ class MaxMargin(Kernels, Predicting):
         self._validate_params()
         if self.soft_margin == "auto":
             self._check_can_leave_out("soft_margin='auto'", "give it a number, or use GridSearchCV")
+        if self.gamma == "loo" and self.kernel not in RADIAL:
+            raise ValueError(
+                f"gamma='loo' needs one of the kernels {RADIAL}, got kernel={self.kernel!r}."
+            )
         if self.calibration is not None:
             self._check_can_leave_out(
                 "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
@@ -330,6 +351,23 @@ class MaxMargin(Kernels, Predicting):
     @property
     def soft_margin_(self) -> float:
         return float(self._fitted().more.get("soft_margin_", self.soft_margin))
+
+    @property
+    def gamma_(self) -> float:
+        return self._expansion().kernel.gamma
+
+    @property
+    def column_scales_(self) -> np.ndarray:
+        kernel = self._expansion().kernel
+        if not isinstance(kernel, LaplacianKernel) or kernel.scales is None:
+            raise AttributeError("Columns have scales only after a fit with kernel='auto'.")
+        return kernel.scales
+
+    def _expansion(self) -> KernelExpansion:
+        model = self._fitted().model
+        if not isinstance(model, KernelExpansion):
+            raise AttributeError("There is no kernel after a fit with kernel='linear'.")
+        return model
 
     @property
     def path_(self) -> RegularizationPath:
@@ -542,8 +580,12 @@ class ExactTrainer:
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
         )
-        data = self._linear(problem) if options.kernel == "linear" else self._in_kernel(problem)
-        return Posed(data, task, problem.problems, problem.one_class)
+        near = None
+        if options.kernel == "linear":
+            data: Any = self._linear(problem)
+        else:
+            data, near = self._in_kernel(problem)
+        return Posed(data, task, problem.problems, problem.one_class, near)
 
     def _linear(self, problem: Problem) -> LinearRows:
         rows, width, columns = problem.rows, problem.rows.shape[1], None
@@ -575,24 +617,44 @@ class ExactTrainer:
             columns=columns,
         )
 
-    def _in_kernel(self, problem: Problem) -> KernelRows:
+    def _in_kernel(self, problem: Problem) -> tuple[KernelRows, float | None]:
+        """The rows in the space of the kernel, and a lambda that suits it, if one is known."""
         options, products = self.options, products_on(self.spec.kernel.device)
-        kernel, points = kernel_for(
-            *(self.spec.kernel, problem.rows, products),
-            whole=True,
-            exact=True,
-            sample_weight=problem.given,
-        )
+        signs = signs_of(problem.codes, problem.classes).astype(float)
+        kernel, points, near = self._kernel(problem, signs, products)
         finite_diagonal(kernel, points)
-        return KernelRows(
+        rows = KernelRows(
             kernel=kernel,
             points=points,
             products=products,
-            signs=signs_of(problem.codes, problem.classes).astype(float),
+            signs=signs,
             sample_weight=problem.weights,
             intercept=bool(options.fit_intercept),
             cache_bytes=1e6 * self.spec.kernel.cache_size,
         )
+        return rows, near
+
+    def _kernel(
+        self, problem: Problem, signs: np.ndarray, products: Products
+    ) -> tuple[Kernel, Points, float | None]:
+        """The kernel, with what is chosen by leave-one-out errors, and the rows in its form."""
+        spec, X = self.spec.kernel, problem.rows
+        targets = Targets(signs, problem.weights, bool(self.options.fit_intercept))
+        if spec.kernel == "auto":
+            learned, near = automatic_kernel(X, targets, products)
+            return learned, products.points(learned, X), near
+        chooses = spec.gamma == "loo"
+        kernel, points = kernel_for(
+            *(replace(spec, gamma=1.0) if chooses else spec, X, products),
+            whole=True,
+            exact=True,
+            sample_weight=problem.given,
+        )
+        if not chooses:
+            return kernel, points, None
+        gamma, near = chosen_gamma(kernel, X, targets, products)
+        kernel = replace(kernel, gamma=gamma)
+        return kernel, products.points(kernel, X), near
 
     def concluded(self, state: State, radius: float) -> Fitted:
         """The state, and a warning if the solution is not what was asked for."""

@@ -275,9 +275,13 @@ class GaussianKernel(RadialKernel):
 
 @dataclass(frozen=True, eq=False)
 class LaplacianKernel(RadialKernel):
-    """``exp(-gamma sum_j scales_j |x_j - x'_j|)``, where scales are 1 unless there are some."""
+    """``exp(-gamma sum_j scales_j |x_j - x'_j| / deviations_j)``; without these, they are 1.
+
+    A deviation of 0 leaves out its column.
+    """
 
     scales: Annotated[np.ndarray | None, Array("features", optional=True, at_least=0.0)] = None
+    deviations: Annotated[np.ndarray | None, Array("features", optional=True, at_least=0.0)] = None
 
     name = "laplacian"
     pairwise = "distances"
@@ -290,10 +294,13 @@ class LaplacianKernel(RadialKernel):
         X = self._from_center(X)
         if self.scales is None:
             return super().factors(X)
+        units = np.zeros_like(self.scales)
+        deviations = np.ones_like(units) if self.deviations is None else self.deviations
+        np.divide(self.scales, deviations, out=units, where=deviations > 0.0)
         if sparse.issparse(X):
-            data = X.data * self.scales[X.indices]
+            data = X.data * units[X.indices]
             return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
-        return super().factors(X * library_of(X).asarray(self.scales))
+        return super().factors(X * library_of(X).asarray(units))
 
     def turn_into_exponents(
         self, values: np.ndarray, rows: slice, some: Points, others: Points

@@ -81,7 +81,9 @@ class KernelSpec:
             return
         if self.kernel == "linear" and not on_budget:
             raise ValueError("device='cuda' is for kernels: kernel='linear' learns on the host.")
-        if not (isinstance(self.kernel, str) and KERNELS[self.kernel].formula):
+        if self.kernel != "auto" and not (
+            isinstance(self.kernel, str) and KERNELS[self.kernel].formula
+        ):
             raise ValueError(
                 "device='cuda' computes the kernels 'linear', 'poly', 'rbf' and 'laplacian' only."
             )

@@ -158,13 +158,16 @@ def best_width(distances: np.ndarray, targets: Targets, place: int = len(WIDTHS)
     return found[place]
 
 
-def chosen_gamma(kernel: RadialKernel, X: Any, targets: Targets) -> float:
-    """The gamma with the smallest leave-one-out loss on a sample of rows."""
+def chosen_gamma(
+    kernel: RadialKernel, X: Any, targets: Targets, products: Products
+) -> tuple[float, float]:
+    """The gamma with the smallest leave-one-out loss on a sample of rows, and a lambda for it."""
     numbers = sample_of(targets.weights)
-    points = kernel.points(X[numbers])
+    points = kernel.points(products.host(X[products.index(numbers)]))
     with one_thread:
         distances = kernel.distances(points, PAIRWISE[kernel.pairwise])
-        return best_width(distances, targets.take(numbers)).gamma
+        chosen = best_width(distances, targets.take(numbers))
+    return chosen.gamma, chosen.penalty
 
 
 def sample_of(weights: np.ndarray) -> np.ndarray:
@@ -206,40 +209,27 @@ def moments(X: Any, weights: np.ndarray, products: Products) -> ColumnMoments:
     return ColumnMoments(means, np.where(deviations > CONSTANT * largest, deviations, 0.0))
 
 
-class AutomaticKernel(NamedTuple):
-    """A kernel with learned scales.
+def automatic_kernel(X: Any, targets: Targets, products: Products) -> tuple[LaplacianKernel, float]:
+    """A laplacian kernel for rows as they are, and a lambda that suits it.
 
-    kernel : for rows as they are
-    penalty : the lambda that suits it
-    column_scales : of the standardized columns, the largest 1
-    """
-
-    kernel: LaplacianKernel
-    penalty: float
-    column_scales: np.ndarray
-
-
-def automatic_kernel(X: Any, targets: Targets, products: Products) -> AutomaticKernel:
-    """The kernel for these rows, and a lambda that suits it.
-
-    Scales are learned unless a dense sample of the rows would be too large.
+    Scales of columns are learned unless a dense sample of the rows would be too large.
     """
     means, deviations = moments(X, targets.weights, products)
-    units = np.divide(1.0, deviations, out=np.zeros_like(means), where=deviations > 0.0)
     numbers = sample_of(targets.weights)
-    some, targets = X[numbers], targets.take(numbers)
+    some, targets = X[products.index(numbers)], targets.take(numbers)
     center = None if sparse.issparse(X) else means
-    kernel = LaplacianKernel(1.0, 1.0, 0.0, np.float64, center, scales=units)
+    scales = np.ones_like(means)
+    kernel = LaplacianKernel(
+        *(1.0, 1.0, 0.0, np.float64, center), scales=scales, deviations=deviations
+    )
     with one_thread:
         if sparse.issparse(X) and some.shape[0] * X.shape[1] > MOST_DENSE_VALUES:
             chosen = best_width(kernel.distances(kernel.points(some), l1_distances), targets)
-            scales = np.ones(X.shape[1])
         else:
             rows = kernel.factors(products.host(some))
             scales, chosen = chosen_scales(rows.toarray() if sparse.issparse(X) else rows, targets)
-    scales = np.where(units > 0.0, scales, 0.0)
-    kernel = replace(kernel, gamma=chosen.gamma, scales=scales * units)
-    return AutomaticKernel(kernel, chosen.penalty, scales)
+    scales = np.where(deviations > 0.0, scales, 0.0)
+    return replace(kernel, gamma=chosen.gamma, scales=scales), chosen.penalty
 
 
 def chosen_scales(rows: np.ndarray, targets: Targets) -> tuple[np.ndarray, Chosen]:
@@ -266,19 +256,17 @@ def losses_of_fold(
     """Losses of held rows with equal and with learned scales, all fitted to the other rows."""
     known, held = targets.take(~is_held), targets.take(is_held)
     scales, losses = np.ones(rows.shape[1]), []
-    for n, wanted in enumerate(rounds):
-        if n:
-            scales = next_scales(rows[~is_held], known, scales, chosen)
+    for chosen in rounds:
         some = rows[~is_held] * scales
         distances = l1_distances(some, some, float)
-        gamma = 1.0 / (WIDTHS[wanted.place] * typical(distances))
+        gamma = 1.0 / (WIDTHS[chosen.place] * typical(distances))
         values = np.exp(-gamma * distances)
-        coefs, bias = solved(values, known, wanted.penalty)
-        chosen = wanted._replace(gamma=gamma, values=values, coefs=coefs)
-        if n in (0, len(rounds) - 1):
-            between = l1_distances(rows[is_held] * scales, some, float)
-            losses.append(held.loss(np.exp(-gamma * between) @ coefs + bias))
-    return np.array(losses) * held.weights.sum()
+        coefs, bias = solved(values, known, chosen.penalty)
+        between = l1_distances(rows[is_held] * scales, some, float)
+        losses.append(held.loss(np.exp(-gamma * between) @ coefs + bias))
+        here = chosen._replace(gamma=gamma, values=values, coefs=coefs)
+        scales = next_scales(rows[~is_held], known, scales, here)
+    return np.array([losses[0], losses[-1]]) * held.weights.sum()
 
 
 def next_scales(

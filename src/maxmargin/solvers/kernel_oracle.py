@@ -82,6 +82,18 @@ class KernelRows(NamedTuple):
         """The same rows with other weights."""
         return self._replace(sample_weight=sample_weight)
 
+    def sampled(self, most: int) -> KernelRows:
+        """At most so many of the rows that count, the same random ones each time."""
+        there = np.flatnonzero(self.sample_weight > 0.0)
+        if there.size <= most:
+            return self
+        some = np.sort(np.random.default_rng(0).choice(there, most, replace=False))
+        return self._replace(
+            points=self.points.take(some),
+            signs=self.signs[some],
+            sample_weight=self.sample_weight[some],
+        )
+
     def parts(self, problems: int) -> list[slice]:
         """Which of so many problems are solved together: all."""
         return [slice(0, problems)]

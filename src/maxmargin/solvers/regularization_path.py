@@ -28,6 +28,8 @@ FIRST, MOST_FURTHER = LAMBDAS // 2, 48
 # Of more rows a random sample is left out: to choose lambda, and for their outputs themselves.
 MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
 FOLDS = 5
+# With a kernel, lambda is chosen for a sample of so many rows.
+MOST_CHOSEN = 2000
 # Stands for the loss where rounding leaves no system to solve.
 UNKNOWN = np.finfo(float).max
 # Rows are refitted unless their outputs are proved that closely, to certificates that close to 1.
@@ -39,13 +41,15 @@ Rows = LinearRows | KernelRows
 class Posed(NamedTuple):
     """So many problems, to be solved.
 
-    ``one_class``: is each row positive in exactly one of them?
+    ``one_class``: is each row positive in exactly one of them? ``near`` is a lambda that should be
+    near the best one, if one is known.
     """
 
     data: Rows
     task: Task
     number: int
     one_class: bool = False
+    near: float | None = None
 
     @property
     def numbers(self) -> np.ndarray:
@@ -165,7 +169,20 @@ def automatic_path(problems: Posed, advance: Advance, loo: str) -> Regularizatio
     """The path that chooses lambda: coarse first, then finer about the best one.
 
     With sample weights it goes as far as losses become smaller; otherwise the grid suits the rows.
+    Where a lambda near the best one is known, it goes at most a factor of 10 from there. With a
+    kernel, unless bounds are to be proved, it is the path of a sample of the rows: kernel values
+    have the same size however many rows there are, and so has lambda.
     """
+    if loo == "formula":
+        problems = problems._replace(data=problems.data.sampled(MOST_CHOSEN))
+    if problems.near is not None:
+        middle = np.round(PER_DECADE * np.log10(problems.near))
+        lambdas = 10.0 ** ((middle + np.arange(-PER_DECADE, PER_DECADE + 1)) / PER_DECADE)
+        return follow_path(
+            *(problems, lambdas, advance),
+            loo=loo,
+            after=lambda loss: finer(loss, PER_DECADE, (-1, 1)),
+        )
     lambdas, first = usual_lambdas(problems.data), FIRST
     weights = problems.data.sample_weight[problems.numbers]
     if (weights != 1.0).any():
@@ -175,7 +192,7 @@ def automatic_path(problems: Posed, advance: Advance, loo: str) -> Regularizatio
     return follow_path(problems, lambdas, advance, loo=loo, after=lambda loss: finer(loss, first))
 
 
-def finer(loss: np.ndarray, first: int) -> int | None:
+def finer(loss: np.ndarray, first: int, steps: tuple[int, ...] = (-2, 2, -1, 1)) -> int | None:
     """The next lambda where the smallest loss is looked for, given losses of lambdas so far.
 
     About the best of every second one, neighbours of both sides are looked at, and then those in
@@ -184,7 +201,7 @@ def finer(loss: np.ndarray, first: int) -> int | None:
     if np.isnan(loss).all():
         return first
     best = lowest(loss)
-    for step in (-2, 2, -1, 1) if (best - first) % 2 == 0 else ():
+    for step in steps if (best - first) % abs(steps[0]) == 0 else ():
         if 0 <= best + step < loss.size and np.isnan(loss[best + step]):
             return best + step
     return None
