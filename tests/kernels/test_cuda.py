@@ -345,7 +345,7 @@ def test_a_stream_of_blocks_on_the_device_is_learned_from_there(library):
 def test_exact_hyperplanes_on_a_device(library, monkeypatch, loss, penalty, intercept):
     monkeypatch.setattr("maxmargin.solvers.linear_oracle.LEAST_SAMPLE", 20)
     monkeypatch.setattr("maxmargin.solvers.linear_oracle.LEAST_PER_FEATURE", 1)
-    monkeypatch.setattr("maxmargin.solvers.device_passes.AT_ONCE", 100)
+    monkeypatch.setattr("maxmargin.solvers.block_passes.AT_ONCE", 100)
     X, y = load_iris(return_X_y=True)
     X, y = (X, y) if penalty else (X[:100], y[:100])
     given = {"loss": loss, "soft_margin": penalty, "fit_intercept": intercept, "tol": 1e-6}

@@ -31,9 +31,10 @@ from maxmargin.models.kernel_model import kernel_for, products_on
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree
-from maxmargin.solvers.device_passes import DevicePasses
+from maxmargin.solvers.block_passes import BlockPasses, Columns
 from maxmargin.solvers.kernel_choice import Targets, automatic_kernel, chosen_gamma
 from maxmargin.solvers.kernel_oracle import KernelRows
+from maxmargin.solvers.landmarks import landmark_features, landmark_rows
 from maxmargin.solvers.linear_oracle import HostPasses, LinearRows, with_entries
 from maxmargin.solvers.newton import NOTHING, Solution, Task, solve
 from maxmargin.solvers.regularization_path import (
@@ -59,6 +60,8 @@ from maxmargin.training.sample_weights import (
 )
 from maxmargin.training.state import Features, State
 
+# With kernel="auto" there are so many landmarks for more rows than that, on a device for more.
+LANDMARKS, MOST_ROWS = 1000, {"cpu": 20_000, "cuda": 100_000}
 # Kernels whose width can be chosen.
 RADIAL = [name for name, kind in KERNELS.items() if issubclass(kind, RadialKernel)]
 
@@ -192,6 +195,7 @@ class MaxMargin(Kernels, Predicting):
     verbose: int = 0
     calibration: str | None = None
     loo: str = "formula"
+    n_landmarks: int | None = None
 
     facts: ClassVar[Facts] = Facts(
         guarantee="the maximum margin, exactly",
@@ -210,6 +214,7 @@ class MaxMargin(Kernels, Predicting):
         "verbose": ["verbose"],
         "calibration": [StrOptions({"loo"}), None],
         "loo": [StrOptions({"formula", "certified", "exact"})],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
         "kernel": [StrOptions({*KERNELS, "auto"}), callable],
         "gamma": [
             StrOptions({"scale", "first", "auto", "loo"}),
@@ -287,6 +292,7 @@ class MaxMargin(Kernels, Predicting):
             self.loss,
             self.calibration is not None,
             self.loo,
+            self.n_landmarks,
             ExpansionSpec(
                 fit_intercept=self.fit_intercept,
                 soft_margin=0.0 if self.soft_margin == "auto" else float(self.soft_margin),
@@ -493,10 +499,16 @@ class ExactTrainer:
     can_grow = False
 
     def __init__(
-        self, loss: str, calibrated: bool, loo: str, spec: ExpansionSpec, options: Options
+        self,
+        loss: str,
+        calibrated: bool,
+        loo: str,
+        n_landmarks: int | None,
+        spec: ExpansionSpec,
+        options: Options,
     ) -> None:
         self.loss, self.spec, self.options = loss, spec, options
-        self.calibrated, self.loo = calibrated, loo
+        self.calibrated, self.loo, self.n_landmarks = calibrated, loo, n_landmarks
 
     def fit(
         self,
@@ -514,14 +526,19 @@ class ExactTrainer:
                 path = automatic_path(posed, advance, self.loo)
                 posed = posed.with_penalty(path.soft_margin)
                 more = {"path_": path, "soft_margin_": path.soft_margin}
+            radius, width, landmarks = problem.radius, problem.features.count, None
+            if isinstance(rows := posed.data, KernelRows):
+                radius = float(np.sqrt(rows.kernel.diagonal(rows.points).max()))
+                if count := self._landmarks(rows):
+                    landmarks = landmark_features(rows, count)
+                    posed = posed._replace(data=landmark_rows(rows, landmarks))
             found = solve(posed.data, posed.task, posed.number, advance)
-            radius, data = problem.radius, posed.data
-            features = problem.features.count
-            if isinstance(data, KernelRows):
-                radius = float(np.sqrt(data.kernel.diagonal(data.points).max()))
-                model: Any = KernelExpansion.of(found, data, features)
+            if landmarks is not None:
+                model: Any = landmarks.expansion(found, width)
+            elif isinstance(rows, KernelRows):
+                model = KernelExpansion.of(found, rows, width)
             else:
-                model = Hyperplanes.of(found, features, data.columns)
+                model = Hyperplanes.of(found, width, rows.columns)
             known = problem.classes, problem.features, problem.multilabel
             fitted = self.concluded(as_state(found, *known, model), radius)
             sigmoids = None
@@ -605,8 +622,8 @@ class ExactTrainer:
         else:
             products = products_on(self.spec.kernel.device)
             here, signs = products.here, signs_of(problem.codes, problem.classes)
-            given = here(rows), here(signs), here(problem.weights)
-            passes = DevicePasses(products, *given, intercept)
+            given = Columns(here(rows)), here(signs), here(problem.weights)
+            passes = BlockPasses(products, *given, intercept)
         return LinearRows(
             passes=passes,
             sample_weight=problem.weights,
@@ -633,6 +650,14 @@ class ExactTrainer:
             cache_bytes=1e6 * self.spec.kernel.cache_size,
         )
         return rows, near
+
+    def _landmarks(self, rows: KernelRows) -> int:
+        """How many landmarks take the place of so many rows; 0 if the kernel is computed."""
+        size, device = rows.points.size(), self.spec.kernel.device
+        if self.n_landmarks is not None:
+            return self.n_landmarks
+        is_chosen = self.spec.kernel.kernel == "auto" and size > MOST_ROWS[device]
+        return LANDMARKS if is_chosen else 0
 
     def _kernel(
         self, problem: Problem, signs: np.ndarray, products: Products
