@@ -107,7 +107,7 @@ def test_options_in_messages_exist():
             for call in speaking_calls(tree):
                 found.update(IN_PYTHON.findall(" ".join(texts_in(call))))
     assert len(found) > 8
-    assert found - parameters - arguments == {"grow", "lines", "orient"}  # the last two of pandas
+    assert found - parameters - arguments == {"lines", "orient"}  # of pandas
 
 
 def test_all_options_that_messages_may_be_spelled_with_exist():

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import random
+import re
 
 import numpy as np
 import pandas as pd
@@ -449,3 +450,18 @@ def test_the_largest_weights_of_a_mixture_are_means(opened):
     assert {each["name"]: each["weight"] for each in found} == {
         name: clf.mean_coef_[0, place] for name, place in clf.columns_.items()
     }
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"age": None}, {"age": "old"}, {"age": 1e200}, {"age": 10**400}, [1.0, 2.0, 3.0]],
+    ids=str,
+)
+def test_refusals_speak_of_the_request(opened, row):
+    rows = [({"age": float(k), "size": 2.0 * k}, "yes" if k % 2 else "no") for k in range(20)]
+    app = opened(PassiveAggressive().fit_stream(rows), None)
+    learned = learn(app, row, "yes")
+    assert learned.status == 422
+    assert not re.search(r"\bx\b|None", learned.json["error"])
+    predicted = ask(app, "POST", "/predict", {"row": row})
+    assert predicted.status == 200 or not re.search(r"\bx\b|None", predicted.json["error"])

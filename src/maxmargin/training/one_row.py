@@ -366,7 +366,9 @@ class OneRow:
         layout = self.layouts.get(names) or self.incomplete.get(names)
         if layout is None:
             if self.columns is None:
-                raise ValueError("x is a dict, but the learner was trained on rows without names.")
+                raise ValueError(
+                    "the row is a dict, but the learner was trained on rows without names."
+                )
             layout = new_layout(names, self.columns, self.features, self.width, self.tail)
             layouts = self.layouts if layout.complete else self.incomplete
             if len(layouts) >= MOST_LAYOUTS:

@@ -101,7 +101,7 @@ def numbers_of(x: Row) -> np.ndarray:
     try:
         return np.ascontiguousarray(x, dtype=np.float64)
     except (TypeError, OverflowError) as problem:
-        raise ValueError(f"x has a value that is not a number: {problem}.") from None
+        raise ValueError(f"the row has a value that is not a number: {problem}.") from None
 
 
 def checked_pair(x: Pair, width: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +127,9 @@ def dense_row(x: Row, width: int) -> np.ndarray:
     """A dense row as a matrix."""
     values = numbers_of(x)
     if values.shape not in ((width,), (1, width)):
-        raise ValueError(f"x has the shape {values.shape}, but {width} features are expected.")
+        raise ValueError(
+            f"the row has the shape {values.shape}, but {width} features are expected."
+        )
     return values.reshape(1, -1)
 
 
@@ -147,8 +149,8 @@ def unusable_row_message(row: DenseRows | SparseRows, x: Row) -> str:
     for is_bad, what in ((np.isnan, "NaN"), (np.isinf, "infinity")):
         if (bad := np.flatnonzero(is_bad(values))).size:
             place = bad[0] if isinstance(row, DenseRows) else row.columns[bad[0]]
-            return f"x contains {what} (column {place})."
-    return "x is too large or too small to compute with: rescale the features."
+            return f"the row contains {what} (column {place})."
+    return "the row is too large or too small to compute with: rescale its values."
 
 
 def as_matrix(x: Row, features: Features | None) -> Matrix:
@@ -157,7 +159,9 @@ def as_matrix(x: Row, features: Features | None) -> Matrix:
     if isinstance(x, dict):
         columns = None if features is None else features.named_columns()
         if columns is None or count is None:
-            raise ValueError("x is a dict, but the learner was trained on rows without names.")
+            raise ValueError(
+                "the row is a dict, but the learner was trained on rows without names."
+            )
         x = encoded(x, columns, count)
         row = new_layout(tuple(x), columns, count, count, NO_TAIL).read(x)
         return sparse.csr_matrix((row.values, row.columns, row.starts), (1, count))
@@ -176,7 +180,9 @@ def with_columns(x: DictRow, state: State | None) -> tuple[State | None, Feature
     columns = features.shared_columns()
     if columns is None:
         if state is not None:
-            raise ValueError("x is a dict, but the learner was trained on rows without names.")
+            raise ValueError(
+                "the row is a dict, but the learner was trained on rows without names."
+            )
         columns = {}
     count = features.count
     new = [name for name in x if columns.get(name, count) >= count]
