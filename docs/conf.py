@@ -2,10 +2,12 @@
 
 import gzip
 import os
+import re
 import sys
 import warnings
 import zlib
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from sphinx.application import Sphinx
@@ -155,6 +157,15 @@ def write_reproduction() -> None:
     (HERE / "extra" / "reproduction.html").write_text(render_kept(kept), "utf-8")
 
 
+def let_pictures_scroll(_app: Sphinx, page: str, _template: str, context: Any, _tree: Any) -> None:
+    """Pictures of the gallery are as wide as those of other pages, and scroll on a phone."""
+    if page.startswith("gallery/") and "body" in context:
+        picture = r'<img [^>]*class = "sphx-glr-single-img"[^>]*>'
+        wide = r'<div class="wide-picture">\g<0></div>'
+        context["body"] = re.sub(picture, wide, context["body"])
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("html-page-context", let_pictures_scroll)
     app.connect("builder-inited", lambda _: write_reproduction())
     app.connect("builder-inited", lambda _: pictures.draw(HERE / "_static" / "pictures"))
