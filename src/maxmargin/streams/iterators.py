@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from numbers import Real
 from typing import Any
@@ -142,7 +142,7 @@ class IteratorSource(Source):
                 raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
             row, label, weight = together
             where = f"{self.name}, row {number}"
-            check_texts(row, lambda name: str(name) in self._columns, where)
+            refuse_texts(row, self._columns, len(self._columns), where)
             for name, value in entries(row, where):
                 if self._is_fixed:
                     place = self._columns.get(str(name))
@@ -235,10 +235,12 @@ def entries(row: Mapping[Any, Any], where: str) -> Iterator[tuple[Any, float]]:
             )
 
 
-def check_texts(row: Mapping[Any, Any], is_number: Callable[[Any], bool], where: str) -> None:
-    """Raise if a column that has been learned as a number holds text."""
+def refuse_texts(
+    row: Mapping[Any, Any], columns: Mapping[Any, int], count: int, where: str
+) -> None:
+    """Raise if a column holds text that is among the first ``count``, which hold numbers."""
     for name, value in row.items():
-        if isinstance(value, str) and is_number(name):
+        if isinstance(value, str) and columns.get(name, count) < count:
             raise StreamError(
                 f"{where}, column {name!r}: it was learned as a number, and is the text "
                 f"{value!r:.40} here."

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
 from maxmargin.models.linear_model import read_only
-from maxmargin.streams.iterators import check_texts, entries
+from maxmargin.streams.iterators import entries, refuse_texts
 from maxmargin.training.state import Columns, DictRow, Features, Matrix, State, grown, online_model
 
 MOST_NAMED = 5  # columns in a warning
@@ -138,7 +138,7 @@ def encoded(x: DictRow, columns: Columns | None, count: int, where: str = "the r
 
     The first ``count`` of ``columns`` have been learned, and take no text if they are numbers.
     """
-    check_texts(x, lambda name: columns is not None and columns.get(name, count) < count, where)
+    refuse_texts(x, columns or {}, count, where)
     return dict(entries(x, where))
 
 
