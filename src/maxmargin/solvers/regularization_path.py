@@ -25,11 +25,14 @@ from maxmargin.solvers.newton import Advance, Task, approach, finish, newton, si
 LAMBDAS, PER_DECADE = 13, 2
 # The choice begins in the middle; with sample weights the grid has so many more at either end.
 FIRST, MOST_FURTHER = LAMBDAS // 2, 48
-# Of more rows a random sample is left out: to choose lambda, and for their outputs themselves.
+# Of more rows a random sample is left out: to choose lambda, and for their outputs themselves. In
+# folds of wide rows, whose fits take little time, there are as many to choose lambda.
 MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
 FOLDS = 5
 # With a kernel, lambda is chosen for a sample of so many rows.
 MOST_CHOSEN = 2000
+# Newton steps for the scale of outputs, at most.
+MOST_SCALINGS = 30
 # Stands for the loss where rounding leaves no system to solve.
 UNKNOWN = np.finfo(float).max
 # Rows are refitted unless their outputs are proved that closely, to certificates that close to 1.
@@ -81,14 +84,16 @@ class RegularizationPath(NamedTuple):
         The share of rows that are classified wrongly by weights found without them (where rows
         can have several labels: of labels).
     loo_loss : ndarray of shape (n_lambdas,)
-        The mean of their squared hinge losses, summed over all problems. `best` goes by it.
+        The mean of their squared hinge losses, summed over all problems. `best` goes by it. Where
+        folds are left out, outputs are first multiplied and shifted as suits them best.
     margins, bounds : ndarray of shape (n_lambdas, n_problems)
         Margins reached and bounds on the best possible ones, as in `certificate_`.
     method : {"leave-one-out", "5 folds"}
         How rows were left out: each for itself, by the factor of the fit with all rows, or a fifth
         of them at a time, by fits without them, where there are many features and many rows.
     n_left_out : int
-        Of how many rows. Of more than 4096, a random sample is left out, unless bounds are proved.
+        Of how many rows. Of more than 4096 (in folds of wide rows, 32 768), a random sample is left
+        out, unless bounds are proved.
     loo_error_bounds, loo_loss_bounds : ndarray of shape (n_lambdas, 2) or None
         Proved lower and upper bounds on the error and the loss of fits without each row, with
         ``MaxMargin(loo="certified")`` and ``"exact"``; with "exact" they are equal.
@@ -262,8 +267,9 @@ def follow_path(
                 for each, sign in zip(enclosing, (1.0, -1.0), strict=True):
                     each.add_fold(k, part, each.places, left_out + sign * away)
             tally.add_sample(k, part, oracle, left_out, losses)
-        for fold in tally.folds:
-            tally.add_fold(k, part, fold, _by_others(here, part, fold, advance, oracle))
+        if tally.folds:
+            outputs = [_by_others(here, part, fold, advance, oracle) for fold in tally.folds]
+            tally.add_folds(k, part, np.concatenate(outputs, axis=1))
         return reached
 
     with one_thread if problems.data.is_small else nullcontext():
@@ -346,7 +352,8 @@ class _Tally:
     def __init__(self, problems: Posed, lambdas: int, most: int) -> None:
         self.problems, self.numbers, self.folds = problems, problems.numbers, []
         if problems.method == BY_FOLDS:
-            self.folds = _folds(problems, MOST_LEFT_OUT)
+            is_linear = isinstance(problems.data, LinearRows)
+            self.folds = _folds(problems, MOST_SCORED if is_linear else MOST_LEFT_OUT)
             self.places = np.sort(np.concatenate(self.folds))
         else:
             self.places = chosen_places(self.numbers.size, most)
@@ -368,10 +375,35 @@ class _Tally:
             self.wrong[k] += wrong.sum() / self.total - wrong[self.places].sum() / self.left_out
         self.add_fold(k, part, self.places, margins)
 
-    def add_fold(self, k: int, part: slice, fold: np.ndarray, margins: np.ndarray) -> None:
-        """By the k-th lambda, for some problems, the ``margins`` of rows that were left out."""
+    def add_folds(self, k: int, part: slice, margins: np.ndarray) -> None:
+        """By the k-th lambda, for some problems, the ``margins`` of the rows of all folds.
+
+        With many features, outputs of other rows are the smaller, the larger lambda is, so that
+        their losses as such would be in favour of a small one.
+        """
+        places = np.concatenate(self.folds)
+        order = np.argsort(places)
+        margins = margins[:, order]
+        signs = np.where(self.problems.data.positive(self.numbers[self.places], part), 1.0, -1.0)
+        weight = self.weight[self.places]
+        scaled = [best_scaled(*each, weight) for each in zip(margins, signs, strict=True)]
+        self.add_fold(k, part, self.places, margins, np.stack(scaled))
+
+    def add_fold(
+        self,
+        k: int,
+        part: slice,
+        fold: np.ndarray,
+        margins: np.ndarray,
+        scaled: np.ndarray | None = None,
+    ) -> None:
+        """By the k-th lambda, for some problems, the ``margins`` of rows that were left out.
+
+        ``scaled`` are those that losses are taken of, by default the same.
+        """
         weight = self.weight[fold] / self.left_out
-        self.loss[k] += (np.maximum(1.0 - margins, 0.0) ** 2).sum(axis=0) @ weight
+        lacking = np.maximum(1.0 - (margins if scaled is None else scaled), 0.0)
+        self.loss[k] += (lacking**2).sum(axis=0) @ weight
         if not self.problems.one_class:
             self.wrong[k] += (margins <= 0.0).sum(axis=0) @ weight
             return
@@ -406,6 +438,32 @@ class _Reached(NamedTuple):
         if last is not None:
             oracle.begin(last.oracle)
         return cls(oracle, *approach(oracle, task))
+
+
+def best_scaled(margins: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The margins with outputs multiplied and shifted so that their squared hinge loss is least.
+
+    By Newton's method for the two numbers, as for the weights of all features.
+    """
+    columns, there = np.column_stack([margins, signs]), np.array([1.0, 0.0])
+    roots, lowest, found = np.sqrt(weights), np.inf, there
+    for _ in range(MOST_SCALINGS):
+        lacking = np.maximum(1.0 - columns @ there, 0.0)
+        value = float(weights @ lacking**2)
+        if not value < (1.0 - 1e-9) * lowest:
+            break
+        lowest, found, active = value, there, lacking > 0.0
+        some = roots[active]
+        goal = np.linalg.lstsq(some[:, None] * columns[active], some, rcond=None)[0]
+        change, t = goal - there, 1.0
+        while (
+            t > 1e-3
+            and weights @ np.maximum(1.0 - columns @ (there + t * change), 0.0) ** 2 > value
+        ):
+            t *= 0.5
+        there = there + t * change
+        there[0] = max(there[0], 0.0)
+    return columns @ found
 
 
 def _folds(problems: Posed, enough: int) -> list[np.ndarray]:
