@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_leave_one_out import drawn, left_out, posed
 from scipy import sparse
+from scipy.optimize import minimize
 
 from maxmargin.solvers import linear_oracle, regularization_path
 from maxmargin.solvers.newton import silent, solve
@@ -33,6 +34,15 @@ def scores(margins, codes, s):
         return loss, s @ (margins[0] <= 0.0) / s.sum()
     outputs = np.where(codes == np.arange(margins.shape[0])[:, None], margins, -margins)
     return loss, s @ (outputs.argmax(axis=0) != codes) / s.sum()
+
+
+def least_loss(margins, signs, s):
+    """The mean loss of outputs that are multiplied and shifted as suits them best."""
+
+    def loss(there):
+        return s @ np.maximum(1.0 - there[0] * margins - there[1] * signs, 0.0) ** 2 / s.sum()
+
+    return minimize(loss, [1.0, 0.0], tol=1e-10).fun
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse", "wide"])
@@ -89,9 +99,10 @@ def test_folds_are_fits_without_them(monkeypatch, one_class):
             without = solve(other.data, other.task, other.number, silent).weights
             outputs = X[fold] @ without[:, :-1].T + without[:, -1]
             margins[:, fold] = signs[:, fold] * outputs.T
-        loss, error = scores(margins, codes, s)
+        _, error = scores(margins, codes, s)
+        loss = sum(least_loss(*each, s) for each in zip(margins, signs, strict=True))
         np.testing.assert_allclose([path.loo_loss[k], path.loo_error[k]], [loss, error], rtol=1e-4)
-    monkeypatch.setattr(regularization_path, "MOST_LEFT_OUT", 30)
+    monkeypatch.setattr(regularization_path, "MOST_SCORED", 30)
     few = follow_path(task, LAMBDAS, silent)
     assert few.n_left_out == folds[0].size + folds[1].size
 

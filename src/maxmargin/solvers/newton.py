@@ -173,6 +173,7 @@ class Oracle(Protocol):
 
     def begin(self, other: Any) -> None:
         """Begin near the point of another oracle of these problems, if that helps."""
+        return
 
     def restrict(self, sample: np.ndarray | None) -> float:
         """Look at these rows, or at all; returns their share."""

@@ -251,7 +251,7 @@ def follow_path(
         nonlocal weights
         here = problems.with_penalty(lambdas[k])
         reached = _Reached.from_last(here, part, last)
-        oracle, *start = reached
+        oracle, start = reached.oracle, (reached.curvature, reached.stage)
         found = finish(oracle, *start, advance)
         margins[k, part], bounds[k, part] = found.margins, found.bounds
         if keep_weights:
