@@ -108,6 +108,7 @@ def own_parameters(width, square):
             "max_iter": (1, 3, 100, 100, 300),
             "cache_size": (200.0, 1e-3),
             "kernel": ("linear", "linear", "rbf", "laplacian", "poly"),
+            "multiclass": ("ovr", "joint"),
         },
         "MICRA": {"beta": (None, width), "eta": (1.0, 0.1), "zeta": (0.0, 0.5, 1.0)},
         "NORMA": {"decay": (0.0, 0.001, 0.5, 0.9), "margin": margin, "truncation": (0.0, 0.1)},
@@ -163,6 +164,8 @@ def draw_learner(random, size, name, fixed):
     if name == "MaxMargin":
         if drawn["kernel"] != "linear":
             drawn["soft_margin"] = pick(random, 0.0, 1e-3, 0.1, 1.0, 1e3)
+        if (drawn | fixed)["multiclass"] == "joint":
+            drawn |= {"loss": "squared_hinge"}
         if drawn["loss"] == "squared_hinge" and random.random() < 0.15:
             drawn["soft_margin"] = "auto"
     drawn |= fixed
@@ -664,6 +667,92 @@ class Objectives:
         return 1 / np.sqrt(2 * value) if self.squared else 1 / (2 * value)
 
 
+class JointObjectives(Objectives):
+    """The same for several classes together: pairs of rows and rivals take the place of rows.
+
+        P(W, b) = sum_c |w_c|^2 / 2 + 1 / (4 lambda) sum_i s_i sum_c max(0, 1 - (f_y - f_c)(x_i))^2
+    """
+
+    def __init__(self, case):
+        super().__init__(case)
+        classes = self.clf.classes_.size
+        own = self.labels[:, None] == self.clf.classes_
+        self.rows, rivals = np.nonzero(~own)
+        self.signs = own[self.rows].astype(LONG) - np.eye(classes)[rivals]
+        self.weight = self.weight[self.rows] / 2
+
+    def of_outputs(self, outputs, square, errors):
+        """The value of outputs of shape (rows, classes), each of which may be off by its error."""
+        leads = (self.signs * outputs[self.rows]).sum(axis=1)
+        errors = (np.abs(self.signs) * errors[self.rows]).sum(axis=1)
+        return self.value(1, leads, square, errors)
+
+    def of_pairs(self, alphas, b):
+        """The value of ``w_c = sum of alphas * signs_c * phi(x)`` over all pairs."""
+        a = np.zeros((self.labels.size, b.size), LONG)
+        np.add.at(a, self.rows, alphas.astype(LONG)[:, None] * self.signs)
+        return self.of_all(a, b)
+
+    def of_all(self, a, b):
+        outputs, unit = self.K @ a, 8 * ROUNDING * (a.size + 8)
+        extent = np.abs(self.K) @ np.abs(a)
+        square, lost = (a * outputs).sum(), unit * (np.abs(a) * extent).sum()
+        errors = unit * (extent + np.abs(b))
+        return self.of_outputs(outputs + b, (square - lost, square + lost), errors)
+
+    def own(self):
+        b = self.clf.intercept_.astype(LONG)
+        if not self.linear:
+            a = np.zeros((self.labels.size, b.size), LONG)
+            a[self.clf.support_] = self.clf.dual_coef_.T
+            return self.of_all(a, b)
+        W = self.clf.coef_.astype(LONG)
+        unit, X = 8 * ROUNDING * (W.size + 8), self.X + self.origin
+        square, errors = (W * W).sum(), unit * (np.abs(X) @ np.abs(W).T + np.abs(b))
+        return self.of_outputs(X @ W.T + b, (square, square * (1 + unit)), errors)
+
+    def near_the_best(self):
+        there, rows = np.flatnonzero(self.weight > 0), self.rows
+        E = self.signs[there]
+        K = self.K[np.ix_(rows[there], rows[there])] * (E @ E.T)
+        system = K + np.diag(1 / (2 * self.weight[there]))
+        level = self.K.diagonal().max() if self.free else LONG(0)
+        unit = 1 / max(np.diagonal(system).max() + 2 * level, TINY)
+        values, zero = [], np.zeros(self.rows.size, LONG)
+        found = [(zero[: there.size], np.zeros(E.shape[1], LONG))]
+        with suppress(np.linalg.LinAlgError, RuntimeError):
+            whole = (unit * (system + level * (E @ E.T))).astype(float)
+            L = np.linalg.cholesky(whole)
+            alphas = unit * nnls(L.T, np.linalg.solve(L, np.ones(there.size)))[0]
+            found.append((alphas, level * (alphas @ E)))
+            active = alphas > 1e-9 * alphas.max(initial=0.0)
+            sides = np.ones(active.sum() + E.shape[1] * self.free)
+            sides[active.sum() :] = 0.0
+            matrix = (unit * system[np.ix_(active, active)]).astype(float)
+            if self.free:
+                F = E[active].astype(float)
+                matrix = np.block([[matrix, F], [F.T, np.zeros(2 * (E.shape[1],))]])
+            solved = np.linalg.lstsq(matrix, sides, rcond=None)[0]
+            exact, b = np.zeros(there.size), np.zeros(E.shape[1])
+            exact[active] = unit * solved[: active.sum()].clip(0.0)
+            b[:] = solved[active.sum() :] if self.free else 0.0
+            found.append((exact, b))
+        for alphas, b in found:
+            everywhere = zero.copy()
+            everywhere[there] = alphas
+            values.append(self.of_pairs(everywhere, np.asarray(b, LONG))[1])
+        return min(values)
+
+    def findings(self, certificate):
+        (least, most), near = self.own(), self.near_the_best()
+        if not certificate.margin <= self.stated(least) * (1 + LONG(TOLERANCE)):
+            yield Finding("margin", f"{certificate.margin!r} above {self.stated(least)!r}")
+        for name, value in (("its own", most), ("near the best", near)):
+            if not certificate.bound * (1 + LONG(TOLERANCE)) >= self.stated(value):
+                text = f"{certificate.bound!r} is below {self.stated(value)!r}, {name}"
+                yield Finding("bound", text)
+
+
 def dual_points(K, y, caps, free):
     """Coefficients of rows near the best ones, which are from 0 to the caps."""
     if free:
@@ -698,8 +787,11 @@ def dual_points(K, y, caps, free):
 
 def question(case):
     """What the certificate of a case is about."""
-    soft = isinstance(case.learner, maxmargin.MaxMargin) and case.learner.soft_margin_ > 0
-    return Objectives(case) if soft else Question(case)
+    clf = case.learner
+    if not isinstance(clf, maxmargin.MaxMargin) or clf.soft_margin_ == 0:
+        return Question(case)
+    joint = clf.multiclass == "joint" and clf.classes_.size > 2
+    return JointObjectives(case) if joint else Objectives(case)
 
 
 def check(case):

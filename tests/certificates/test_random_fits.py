@@ -19,7 +19,9 @@ FEW = (
     ("ROMMA", {"kernel": "linear"}, 2),
     ("Perceptron", {**LINEAR, "multiclass": "ovr"}, 3),
     ("MaxMargin", {"kernel": "linear"}, 2),
-    ("MaxMargin", {"kernel": "rbf"}, 3),
+    ("MaxMargin", {"kernel": "rbf", "multiclass": "ovr"}, 3),
+    ("MaxMargin", {"kernel": "linear", "multiclass": "joint"}, 3),
+    ("MaxMargin", {"kernel": "rbf", "multiclass": "joint"}, 4),
 )
 FITS = 300
 

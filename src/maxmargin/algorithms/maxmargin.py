@@ -32,6 +32,7 @@ from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree
 from maxmargin.solvers.block_passes import BlockPasses, Columns
+from maxmargin.solvers.joint_oracle import JointRows
 from maxmargin.solvers.kernel_choice import Targets, automatic_kernel, chosen_gamma
 from maxmargin.solvers.kernel_oracle import KernelRows
 from maxmargin.solvers.landmarks import landmark_features, landmark_rows
@@ -75,7 +76,11 @@ class MaxMargin(Kernels, Predicting):
     by Newton's method, with an intercept b that is not regularized. With ``loss="hinge"`` the loss
     is not squared, as in the standard support vector machine. Online learners approach this
     classifier one row at a time; for data in memory, a few steps find it, with a proof. Multiclass
-    problems are learned one-vs-rest.
+    problems are learned one-vs-rest, or together::
+
+        minimise  sum_c |w_c|^2 / 2 + 1 / (4 lambda) sum_i s_i sum_c max(0, 1 - (f_y - f_c)(x_i))^2
+
+    over the rivals c of the class y of each row, with ``f_c(x) = w_c.x + b_c``.
 
     Parameters
     ----------
@@ -85,6 +90,12 @@ class MaxMargin(Kernels, Predicting):
         "auto" chooses it by leave-one-out, see `path`.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         The loss of a row whose margin falls short by z: z squared (the 2-norm soft margin), or z.
+    multiclass : {"ovr", "joint"}, default="ovr"
+        With more than two classes: one independent problem per class against the rest, or all of
+        them together, by how far the output of a row's class is ahead of every other. That is what
+        `AMIRA` approaches, and more accurate where straight boundaries must share the work; it has
+        one margin and one certificate. For two classes both are the same. "joint" needs the squared
+        hinge loss, ``loo="formula"`` and ``device="cpu"``.
     tol : float, default=1e-3
         Stop when the margin is certified to be at least ``1 - tol`` of the best possible one; with
         ``loss="hinge"``, when the optimum is at least ``1 - tol`` of the objective attained. If
@@ -170,6 +181,10 @@ class MaxMargin(Kernels, Predicting):
     classes share one product of the kernel matrix with their coefficients. The first steps use
     samples of 1000, 4000 and 16 000 rows. Kernel values are computed in float64.
 
+    With ``multiclass="joint"`` a step solves one system, in the weights of all classes (up to 1500
+    of them) or in the pairs of rows and rivals that are active (up to 4096), or goes by conjugate
+    gradients. With a kernel it starts from the one-vs-rest solutions.
+
     References
     ----------
     O. L. Mangasarian, "A finite Newton method for classification", 2002. S. S. Keerthi and D.
@@ -188,6 +203,7 @@ class MaxMargin(Kernels, Predicting):
 
     soft_margin: float | str = 1.0
     loss: str = "squared_hinge"
+    multiclass: str = "ovr"
     tol: float = 1e-3
     fit_intercept: bool = True
     max_iter: int = 100
@@ -207,6 +223,7 @@ class MaxMargin(Kernels, Predicting):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "soft_margin": [*SOFT_MARGINS, StrOptions({"auto"})],
         "loss": [StrOptions({"squared_hinge", "hinge"})],
+        "multiclass": [StrOptions({"ovr", "joint"})],
         "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -305,6 +322,7 @@ class MaxMargin(Kernels, Predicting):
                 soft_margin=self.soft_margin,
                 kernel=self.kernel,
                 gamma=self.gamma,
+                multiclass=self.multiclass,
                 device=self.device,
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -318,6 +336,18 @@ class MaxMargin(Kernels, Predicting):
         super()._validate_params()
         if self.class_weight is not None and self.soft_margin == 0.0:
             raise unused_class_weight("MaxMargin")
+        if self.multiclass == "joint":
+            self._check_joint()
+
+    def _check_joint(self) -> None:
+        """Raise unless other parameters have values that classes can be learned together with."""
+        needed = {"loss": "squared_hinge", "loo": "formula", "device": "cpu"}
+        for name, value in needed.items():
+            if (given := getattr(self, name)) != value:
+                raise ValueError(
+                    f"multiclass='joint' needs {name}={value!r}, got {given!r}: change it, or use "
+                    "multiclass='ovr'."
+                )
 
     def check_can_fit(self) -> None:
         """Raise if a parameter has an invalid value."""
@@ -422,16 +452,17 @@ class MaxMargin(Kernels, Predicting):
         shape: tuple[int, ...] = getattr(leaves.get(name), "shape", ())
         if len(shape) != 2 or shape[0] != problems:
             raise model_tree.Misfit(f"{name}: there is not one line for each problem")
-        sizes = {"problems": problems, "features": shape[1]}
+        margins = 1 if self.multiclass == "joint" and problems > 1 else problems
+        sizes = {"problems": problems, "margins": margins, "features": shape[1]}
         if kernel == "linear":
             model: Any = model_tree.filled(blank(Hyperplanes, sizes), leaves)
         else:
-            model = self._expansion_from(leaves, kernel, problems)
+            model = self._expansion_from(leaves, kernel, sizes)
         if leaves:
             raise model_tree.Misfit(f"no solution has {', '.join(sorted(leaves))}")
         return model
 
-    def _expansion_from(self, leaves: dict[str, Any], name: object, problems: int) -> Any:
+    def _expansion_from(self, leaves: dict[str, Any], name: object, sizes: dict[str, int]) -> Any:
         width = leaves.get("features")
         if name not in KERNELS or type(width) is not int:
             raise model_tree.Misfit("the kernel, or the number of features, is missing")
@@ -440,7 +471,7 @@ class MaxMargin(Kernels, Predicting):
         points = model_tree.points_from(leaves, "points", width, kernel)
         empty = blank(
             KernelExpansion,
-            {"problems": problems, "supports": points.size()},
+            {**sizes, "supports": points.size()},
             kernel=kernel,
             points=points,
             features=width,
@@ -527,7 +558,8 @@ class ExactTrainer:
                 posed = posed.with_penalty(path.soft_margin)
                 more = {"path_": path, "soft_margin_": path.soft_margin}
             radius, width, landmarks = problem.radius, problem.features.count, None
-            if isinstance(rows := posed.data, KernelRows):
+            rows = posed.data.rows if isinstance(posed.data, JointRows) else posed.data
+            if isinstance(rows, KernelRows):
                 radius = float(np.sqrt(rows.kernel.diagonal(rows.points).max()))
                 if count := self._landmarks(rows):
                     landmarks = landmark_features(rows, count)
@@ -602,7 +634,10 @@ class ExactTrainer:
             data: Any = self._linear(problem)
         else:
             data, near = self._in_kernel(problem)
-        return Posed(data, task, problem.problems, problem.one_class, near)
+        joint = options.multiclass == "joint" and problem.one_class
+        if joint:
+            data = JointRows(data, problem.codes, problem.problems)
+        return Posed(data, task, problem.problems, problem.one_class, near, joint)
 
     def _linear(self, problem: Problem) -> LinearRows:
         rows, width, columns = problem.rows, problem.rows.shape[1], None

@@ -101,6 +101,11 @@ def check_can_learn(estimator: Any) -> None:
             "MaxMargin learns soft margins from shards, got soft_margin=0: use a small "
             "soft_margin, or fit all rows on one machine."
         )
+    if estimator.multiclass != "ovr":
+        raise ValueError(
+            f"MaxMargin cannot learn from shards with multiclass={estimator.multiclass!r}: use "
+            "multiclass='ovr', or fit all rows on one machine."
+        )
     if estimator.loss != "squared_hinge":
         raise ValueError(
             f"MaxMargin cannot learn from shards with loss={estimator.loss!r}: use "

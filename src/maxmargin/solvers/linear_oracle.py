@@ -180,6 +180,21 @@ class LinearRows(NamedTuple):
         return max(found, 1e-14 * self.radius**2, 1e-300)
 
 
+def growing_samples(rows: np.ndarray, width: int) -> list[np.ndarray]:
+    """Growing samples of the rows, each in the next, the same for the same rows."""
+    least = max(LEAST_SAMPLE, LEAST_PER_FEATURE * width)
+    if rows.size < SAMPLE * least:
+        return []
+    drawn = np.frombuffer(np.random.default_rng(0).bytes(2 * rows.size), np.uint16)
+    samples: list[np.ndarray] = []
+    for level in (1, 2, 3):
+        chosen = np.flatnonzero(drawn < 2**16 // SAMPLE**level)
+        rows, drawn = rows[chosen], drawn[chosen]
+        if rows.size >= least:
+            samples.insert(0, rows)
+    return samples
+
+
 def soft_evidence(
     sides: tuple[np.ndarray, np.ndarray],
     intercept: bool,
@@ -296,18 +311,8 @@ class LinearOracle(Oracle):
         return (Hessians if self.is_direct else Grams if self.is_few else Gradients)(self, stage)
 
     def samples(self, task: Task) -> list[np.ndarray]:
-        """Growing samples of the rows, each in the next, the same for the same rows."""
-        rows, least = self.everything, max(LEAST_SAMPLE, LEAST_PER_FEATURE * self.data.width)
-        if rows.size < SAMPLE * least or not self.is_direct:
-            return []
-        drawn = np.frombuffer(np.random.default_rng(0).bytes(2 * rows.size), np.uint16)
-        samples: list[np.ndarray] = []
-        for level in (1, 2, 3):
-            chosen = np.flatnonzero(drawn < 2**16 // SAMPLE**level)
-            rows, drawn = rows[chosen], drawn[chosen]
-            if rows.size >= least:
-                samples.insert(0, rows)
-        return samples
+        """Growing samples of the rows."""
+        return growing_samples(self.everything, self.data.width) if self.is_direct else []
 
     def first_penalty(self, task: Task, known: bool) -> float:
         some = self.everything[:: max(1, self.everything.size // BLOCK)][:BLOCK]

@@ -17,6 +17,7 @@ import numpy as np
 from maxmargin.solvers.blas_threads import one_thread
 from maxmargin.solvers.certified_leave_one_out import deviations
 from maxmargin.solvers.hessian import BLOCK
+from maxmargin.solvers.joint_oracle import JointRows
 from maxmargin.solvers.kernel_oracle import KernelRows
 from maxmargin.solvers.linear_oracle import LinearRows
 from maxmargin.solvers.newton import Advance, Task, approach, finish, newton, silent
@@ -37,15 +38,17 @@ MOST_SCALINGS = 30
 UNKNOWN = np.finfo(float).max
 # Rows are refitted unless their outputs are proved that closely, to certificates that close to 1.
 PROVED, REFITTED = 1e-6, 1e-8
+# How precise the factor of outputs is, of which `scaled_log_loss` is a function.
+PRECISE = 1e-6
 BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
-Rows = LinearRows | KernelRows
+Rows = LinearRows | KernelRows | JointRows
 
 
 class Posed(NamedTuple):
     """So many problems, to be solved.
 
     ``one_class``: is each row positive in exactly one of them? ``near`` is a lambda that should be
-    near the best one, if one is known.
+    near the best one, if one is known. ``joint``: are they one problem, of several classes?
     """
 
     data: Rows
@@ -53,6 +56,7 @@ class Posed(NamedTuple):
     number: int
     one_class: bool = False
     near: float | None = None
+    joint: bool = False
 
     @property
     def numbers(self) -> np.ndarray:
@@ -85,7 +89,9 @@ class RegularizationPath(NamedTuple):
         can have several labels: of labels).
     loo_loss : ndarray of shape (n_lambdas,)
         The mean of their squared hinge losses, summed over all problems. `best` goes by it. Where
-        folds are left out, outputs are first multiplied and shifted as suits them best.
+        folds are left out, outputs are first multiplied and shifted as suits them best. With
+        ``multiclass="joint"``: the mean log loss of ``softmax(t f)`` for the outputs f and the
+        factor t at which it is least.
     margins, bounds : ndarray of shape (n_lambdas, n_problems)
         Margins reached and bounds on the best possible ones, as in `certificate_`.
     method : {"leave-one-out", "5 folds"}
@@ -243,7 +249,8 @@ def follow_path(
         tol = min(problems.task.tol, REFITTED)
         problems = problems._replace(task=problems.task._replace(tol=tol))
     most = problems.numbers.size if proves else MOST_LEFT_OUT
-    tally, *enclosing = [_Tally(problems, lambdas.size, most) for _ in range(1 + 2 * proves)]
+    kind = _JointTally if problems.joint else _Tally
+    tally, *enclosing = [kind(problems, lambdas.size, most) for _ in range(1 + 2 * proves)]
     margins, bounds = np.full((2, lambdas.size, count), np.nan)
     weights: np.ndarray | None = None
 
@@ -433,7 +440,8 @@ class _Reached(NamedTuple):
         """Near the solution, from that of another lambda if there is one."""
         task = problems.task
         if last is not None and last.oracle.has_factors:
-            return last._replace(stage=last.stage._replace(task=task, penalty=task.penalty))
+            penalty = last.oracle.first_penalty(task, True)
+            return last._replace(stage=last.stage._replace(task=task, penalty=penalty))
         oracle = problems.data.oracle(task, part)
         if last is not None:
             oracle.begin(last.oracle)
@@ -464,6 +472,78 @@ def best_scaled(margins: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> 
         there = there + t * change
         there[0] = max(there[0], 0.0)
     return columns @ found
+
+
+class _JointTally(_Tally):
+    """The same for classes that are solved together.
+
+    Attributes
+    ----------
+    loss : see `scaled_log_loss`
+    outputs : of rows that were left out, by the lambda of the last ones
+    known : how many of these
+    """
+
+    def __init__(self, problems: Posed, lambdas: int, most: int) -> None:
+        super().__init__(problems, lambdas, most)
+        self.outputs, self.known = np.empty((problems.number, self.places.size)), 0
+        everyone = slice(0, problems.number)
+        self.own = problems.data.positive(self.numbers[self.places], everyone)
+
+    def add_sample(
+        self, k: int, part: slice, oracle: Any, margins: np.ndarray, losses: np.ndarray
+    ) -> None:
+        self.add_fold(k, part, self.places, margins)
+
+    def add_fold(self, k: int, part: slice, fold: np.ndarray, margins: np.ndarray) -> None:
+        there = np.searchsorted(self.places, fold)
+        self.outputs[:, there] = np.where(self.own[:, there], margins, -margins)
+        self.known += fold.size
+        if self.known == self.places.size:
+            weights, self.known = self.weight[self.places], 0
+            rivals = np.where(self.own, -np.inf, self.outputs).max(axis=0)
+            own = self.outputs.T[self.own.T]
+            self.wrong[k] = (own <= rivals) @ weights / self.left_out
+            self.loss[k] = scaled_log_loss(self.outputs, self.own, weights)
+
+    def error(self) -> np.ndarray:
+        return self.wrong
+
+
+def scaled_log_loss(outputs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> float:
+    """The mean log loss of ``softmax(t f)`` for the factor t >= 0 at which it is least.
+
+    So only the shape of outputs counts: a small lambda is not punished for large outputs. The
+    probability of the own class should be ``(N + 1) / (N + 2)``, with the total weight N, so that
+    the factor remains finite where no row is classified wrongly. NaN unless all outputs are finite.
+    """
+    if not np.isfinite(outputs).all():
+        return np.nan
+    sure = (weights.sum() + 1.0) / (weights.sum() + 2.0)
+    targets = np.where(own, sure, (1.0 - sure) / (own.shape[0] - 1.0))
+    unit = float(np.abs(outputs).max()) or 1.0
+    scores, shares = outputs / unit, weights / weights.sum()
+    wanted = float((targets * scores).sum(axis=0) @ shares)
+
+    def loss(t: float) -> tuple[float, float, float]:
+        odds = t * scores
+        total = np.logaddexp.reduce(odds, axis=0)
+        chances = np.exp(odds - total)
+        means = (chances * scores).sum(axis=0)
+        spreads = (chances * (scores - means) ** 2).sum(axis=0)
+        return float(shares @ total) - t * wanted, float(shares @ means) - wanted, shares @ spreads
+
+    low, high, t = 0.0, np.inf, 1.0
+    for _ in range(100):
+        value, slope, curvature = loss(t)
+        low, high = (t, high) if slope < 0.0 else (low, t)
+        after = t - slope / curvature if curvature > 0.0 else np.inf
+        if abs(after - t) <= PRECISE * t or high <= PRECISE:
+            break
+        if not low < after < min(high, 4.0 * t):
+            after = 0.5 * (low + high) if high < np.inf else 4.0 * t
+        t = after
+    return value
 
 
 def _folds(problems: Posed, enough: int) -> list[np.ndarray]:

@@ -21,10 +21,13 @@ from maxmargin.solvers.newton import Solution
 
 @dataclass(frozen=True, eq=False)
 class ExactSolution:
-    """Intercepts, and proved upper bounds on the best margins, one for each problem."""
+    """Intercepts, and proved upper bounds on the best margins.
+
+    There is one bound for each problem, or a single one for classes that were solved together.
+    """
 
     bias: Annotated[np.ndarray, Array("problems")]
-    proved: Annotated[np.ndarray, Array("problems")]
+    proved: Annotated[np.ndarray, Array("margins")]
 
     has_supports = False
     outputs_are_odds = False
@@ -33,7 +36,7 @@ class ExactSolution:
         return self.bias.size
 
     def n_margins(self) -> int:
-        return self.bias.size
+        return self.proved.size
 
     def trials(self) -> int:
         """No row is learned one by one, so margins measured by a fit stay valid."""
@@ -80,8 +83,8 @@ class Hyperplanes(ExactSolution):
     ) -> Hyperplanes:
         """The solution, whose weights are those of some columns of so many, by default of all."""
         problems, size = found.weights.shape
-        sizes = {"problems": problems, "features": features or size - 1}
-        model = blank(cls, sizes, proved=found.bounds)
+        sizes = {"problems": problems, "margins": found.bounds.size}
+        model = blank(cls, {**sizes, "features": features or size - 1}, proved=found.bounds)
         here: Any = slice(None) if columns is None else columns
         model.weights[:, here], model.bias[:] = found.weights[:, :-1], found.weights[:, -1]
         for c, behind in enumerate(found.evidence):
