@@ -126,7 +126,7 @@ def test_two_classes_are_one_problem():
     assert one.certificate_.margin == pytest.approx(0.5 / np.sqrt(best.value), rel=1e-3)
 
 
-# ------------------------------------------------------------------------------ what AMIRA approaches
+# ------------------------------------------------------------------- what AMIRA approaches
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_hard_margins_are_those_that_amira_approaches(kernel):
     X, y, _ = drawn(3, rows=30, features=3, apart=6.0)
@@ -135,7 +135,8 @@ def test_hard_margins_are_those_that_amira_approaches(kernel):
     rows = X if kernel == "linear" else np.linalg.cholesky(gaussian(X))
     best, _ = max_joint_margin(rows, y, 3)
     exact = joint(soft_margin=0.0, **given).fit(X, y).certificate_
-    assert exact.margin <= best * (1.0 + 1e-9) and best <= exact.bound * (1.0 + 1e-9)
+    assert exact.margin <= best * (1.0 + 1e-9)
+    assert best <= exact.bound * (1.0 + 1e-9)
     assert exact.ratio >= 1.0 - 1e-3
     del given["tol"]
     near = AMIRA(epsilon=0.01, random_state=0, max_iter=3000, **given).fit(X, y).certificate_
@@ -153,7 +154,8 @@ def test_soft_margins_of_amira_are_hard_ones_of_longer_rows_and_between_two_of_o
     assert exact.certificate_.margin == pytest.approx(best, rel=1e-3)
     near = AMIRA(soft_margin=penalty, epsilon=0.01, fit_intercept=False, random_state=0)
     near = near.fit(X, y).certificate_
-    assert near.margin <= exact.certificate_.bound and near.bound >= exact.certificate_.margin
+    assert near.margin <= exact.certificate_.bound
+    assert near.bound >= exact.certificate_.margin
     lower, upper = (
         joint(soft_margin=factor * penalty, **given).fit(X, y).certificate_
         for factor in (1.0, classes / 2.0)
@@ -251,7 +253,7 @@ def test_digits_by_joint_classes_are_separated_better():
     assert all_together.certificate_.classes == ()
 
 
-# ------------------------------------------------------------------------------------- the estimator
+# ------------------------------------------------------------------------------ the estimator
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_files_and_copies(tmp_path, kernel):
     X, y = load_iris(return_X_y=True)

@@ -670,7 +670,7 @@ class Objectives:
 class JointObjectives(Objectives):
     """The same for several classes together: pairs of rows and rivals take the place of rows.
 
-        P(W, b) = sum_c |w_c|^2 / 2 + 1 / (4 lambda) sum_i s_i sum_c max(0, 1 - (f_y - f_c)(x_i))^2
+    P(W, b) = sum_c |w_c|^2 / 2 + 1 / (4 lambda) sum_i s_i sum_c max(0, 1 - (f_y - f_c)(x_i))^2
     """
 
     def __init__(self, case):

@@ -793,7 +793,7 @@ def as_state(
     )
 
 
-def _lambdas(data: LinearRows | KernelRows, given: ArrayLike | None) -> np.ndarray:
+def _lambdas(data: LinearRows | KernelRows | JointRows, given: ArrayLike | None) -> np.ndarray:
     """Those of a path, in order."""
     if given is None:
         return usual_lambdas(data)

@@ -102,7 +102,7 @@ class JointHessians:
             self.sums[:], self.removed = 0.0, 0
             self._add(now, 1.0)
         else:
-            self.removed += np.count_nonzero(left)
+            self.removed += int(np.count_nonzero(left))
             self._add(now & ~self.added, 1.0)
             self._add(left, -1.0)
         self.added = now

@@ -272,7 +272,7 @@ class JointOracle(Oracle):
             self.weights[:, -1] += t * step
             self.outputs += t * step[:, None]
 
-    # ------------------------------------------------------------------------------------ hard margins
+    # --------------------------------------------------------------------------------- hard margins
     def raise_goals(self, stage: Stage, after: Stage, which: np.ndarray) -> None:
         raised = 1.0 + after.penalty * (self.slack.clip(0.0, stage.limit) / stage.penalty)
         self.slack += raised - self.goals
