@@ -1,6 +1,6 @@
 """Several classes together, with one weight vector each.
 
-    P(W, b) = sum_c |w_c|^2 / 2 + 1 / (4 lambda) sum_i s_i sum_c max(0, g_ic - (f_y(x_i) - f_c(x_i)))^2
+    P(W, b) = sum_c |w_c|^2 / 2 + 1 / (4 lambda) sum_i s_i sum_c max(0, g_ic - (f_y - f_c)(x_i))^2
 
 over the rivals c of the class y of row i, with outputs ``f_c(x) = w_c.x + b_c`` and goals of 1. A
 pair of a row and a rival is *active* if its slack is positive. With ``mu = 2 lambda`` this is a

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotri, dpotrs
 from scipy.sparse.csgraph import connected_components
 
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.solvers.hessian import cholesky
 from maxmargin.solvers.newton import Stage
 
@@ -40,6 +41,16 @@ class Pairs(NamedTuple):
         found[self.rivals, self.places] = -coefs
         np.add.at(found, (self.own, self.places), coefs)
         return found
+
+
+@Compiled
+def fill(matrix, which, own, rivals, system):  # type: ignore[no-untyped-def]
+    """The upper triangle of ``K_ij (e_p . e_q)``, for pairs of these rows of the matrix."""
+    for p in range(which.size):
+        for q in range(p, which.size):
+            common = (own[p] == own[q]) + (rivals[p] == rivals[q])
+            common -= (own[p] == rivals[q]) + (rivals[p] == own[q])
+            system[p, q] = common * matrix[which[p], which[q]] if common != 0 else 0.0
 
 
 class Solved(NamedTuple):
@@ -90,9 +101,8 @@ class JointPairs:
 
     def _solved(self, stage: Stage, pairs: Pairs) -> Solved | None:
         rows, which = np.unique(pairs.places, return_inverse=True)
-        system = self.space.between(rows)[np.ix_(which, which)]
-        system *= pairs.signs @ pairs.signs.T
-        ends = np.arange(which.size)
+        system, ends = np.empty(2 * (which.size,)), np.arange(which.size)
+        fill(self.space.between(rows), which, pairs.own, pairs.rivals, system)
         system[ends, ends] += stage.penalty / self.oracle.counts[pairs.places]
         if which.size == 0:
             nothing = np.zeros((0, self.oracle.classes))
