@@ -575,8 +575,8 @@ class ExactTrainer:
             fitted = self.concluded(as_state(found, *known, model), radius)
             sigmoids = None
             if self.calibrated:
-                left_out, rows = _left_out(posed, found, advance)
-                sigmoids = fitted_sigmoids(*left_out, problem.given[rows])
+                left_out, numbers = _left_out(posed, found, advance)
+                sigmoids = fitted_sigmoids(*left_out, problem.given[numbers])
         state = fitted.state._replace(calibration=sigmoids, more=more)
         return fitted._replace(state=state)
 
@@ -710,7 +710,7 @@ class ExactTrainer:
             exact=True,
             sample_weight=problem.given,
         )
-        if not chooses:
+        if not (chooses and isinstance(kernel, RadialKernel)):
             return kernel, points, None
         gamma, near = chosen_gamma(kernel, X, targets, products)
         kernel = replace(kernel, gamma=gamma)

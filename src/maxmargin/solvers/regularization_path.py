@@ -495,7 +495,14 @@ class _JointTally(_Tally):
     ) -> None:
         self.add_fold(k, part, self.places, margins)
 
-    def add_fold(self, k: int, part: slice, fold: np.ndarray, margins: np.ndarray) -> None:
+    def add_fold(
+        self,
+        k: int,
+        part: slice,
+        fold: np.ndarray,
+        margins: np.ndarray,
+        scaled: np.ndarray | None = None,
+    ) -> None:
         there = np.searchsorted(self.places, fold)
         self.outputs[:, there] = np.where(self.own[:, there], margins, -margins)
         self.known += fold.size
