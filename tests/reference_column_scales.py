@@ -57,10 +57,11 @@ def standardized(X):
 
 
 def next_scales(X, T, scales, gamma, penalty):
-    """``s_j sqrt(mean (df / dx_j)^2)`` for columns x multiplied by s; the largest becomes 1."""
+    """``s_j sqrt(mean (df / dx_j)^2)`` for columns x, not yet multiplied by s; the largest is 1."""
     scaled = X * scales
     A, _ = ridge(laplacian(scaled, scaled, gamma), T, penalty)
-    found = scales * np.sqrt((slopes(scaled, scaled, A, gamma) ** 2).mean(axis=(0, 1)))
+    along = slopes(scaled, scaled, A, gamma) * scales
+    found = scales * np.sqrt((along**2).mean(axis=(0, 1)))
     return np.maximum(found / found.max(), LEAST)
 
 

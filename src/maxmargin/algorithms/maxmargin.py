@@ -354,6 +354,11 @@ class MaxMargin(Kernels, Predicting):
         self._validate_params()
         if self.soft_margin == "auto":
             self._check_can_leave_out("soft_margin='auto'", "give it a number, or use GridSearchCV")
+        if self.n_landmarks is not None and self.kernel in ("linear", "precomputed"):
+            raise ValueError(
+                f"n_landmarks needs a kernel that is computed from rows, got kernel="
+                f"{self.kernel!r}."
+            )
         if self.gamma == "loo" and self.kernel not in RADIAL:
             raise ValueError(
                 f"gamma='loo' needs one of the kernels {RADIAL}, got kernel={self.kernel!r}."
