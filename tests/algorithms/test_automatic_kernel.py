@@ -35,7 +35,7 @@ def rings(rows=300, noise=3, seed=0):
     return X * 10.0 ** np.arange(-2, noise) + 50.0, y
 
 
-# ---------------------------------------------------------------------------------- ridge regression
+# -------------------------------------------------------------------------------- ridge regression
 def test_ridge_regressions_are_those_of_the_reference():
     _, values = values_for()
     targets = targets_for()
