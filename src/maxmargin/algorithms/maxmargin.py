@@ -174,8 +174,9 @@ class MaxMargin(Kernels, Predicting):
 
     With up to 1500 features, each step solves a linear system in the features (``n d^2`` operations
     for n active dense rows); with more features but few rows, a system in the rows. With many of
-    both, conjugate gradients find the steps after some passes of dual coordinate ascent, without a
-    matrix. The rows are not copied.
+    both, passes of dual coordinate ascent mostly suffice, and conjugate gradients find the steps
+    otherwise, without a matrix. The rows are not copied. Sparse rows are fitted in the columns that
+    have entries, by another array of their column numbers if these are few.
 
     With other kernels, each step solves a system in the active rows of each problem, and all
     classes share one product of the kernel matrix with their coefficients. The first steps use
