@@ -10,10 +10,12 @@ from reference_multiclass import max_joint_margin
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 import maxmargin
 from maxmargin import AMIRA, MaxMargin
+from maxmargin.distributed import Held, fit
 from maxmargin.solvers import joint_pairs, joint_spaces, regularization_path
 from maxmargin.solvers.newton import silent, solve
 
@@ -216,10 +218,11 @@ def test_the_loss_of_a_path_does_not_depend_on_the_size_of_outputs():
     random = np.random.default_rng(6)
     own = np.eye(4, dtype=bool)[random.integers(0, 4, 50)].T
     outputs, weights = random.normal(size=(4, 50)) + own, random.uniform(0.5, 2.0, 50)
-    loss = regularization_path.scaled_log_loss(outputs, own, weights)
+    loss, best = regularization_path.scaled_log_loss(outputs, own, weights)
     for factor in (1e-6, 7.0, 1e6):
-        again = regularization_path.scaled_log_loss(factor * outputs, own, weights)
+        again, scaled_best = regularization_path.scaled_log_loss(factor * outputs, own, weights)
         assert again == pytest.approx(loss, rel=1e-9)
+        assert factor * scaled_best == pytest.approx(best, rel=1e-4)
     share = (weights.sum() + 1.0) / (weights.sum() + 2.0)
     targets = np.where(own, share, (1.0 - share) / 3.0)
 
@@ -227,10 +230,26 @@ def test_the_loss_of_a_path_does_not_depend_on_the_size_of_outputs():
         logs = t * outputs - np.logaddexp.reduce(t * outputs, axis=0)
         return -np.average((targets * logs).sum(axis=0), weights=weights)
 
+    assert loss == pytest.approx(scaled(best), rel=1e-9)
     assert loss == pytest.approx(min(map(scaled, np.linspace(0.0, 5.0, 5001))), rel=1e-6)
     # Outputs that say the opposite are worth nothing.
-    turned = regularization_path.scaled_log_loss(-outputs, own, weights)
+    turned, _ = regularization_path.scaled_log_loss(-outputs, own, weights)
     assert turned == pytest.approx(np.log(4.0), rel=1e-5)
+
+
+def test_probabilities_are_the_softmax_of_scores():
+    X, y = load_digits(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    one, together = (
+        MaxMargin(multiclass=multiclass, soft_margin="auto", calibration="loo").fit(X[::3], y[::3])
+        for multiclass in ("ovr", "joint")
+    )
+    scores, chances = together.decision_function(X[1::3]), together.predict_proba(X[1::3])
+    factors = np.diff(np.log(chances), axis=1) / np.diff(scores, axis=1)
+    np.testing.assert_allclose(factors, factors[0, 0], rtol=1e-6)
+    np.testing.assert_array_equal(chances.argmax(axis=1), together.predict(X[1::3]))
+    np.testing.assert_allclose(np.exp(together.predict_log_proba(X[1::3])), chances, rtol=1e-9)
+    assert log_loss(y[1::3], chances) < log_loss(y[1::3], one.predict_proba(X[1::3]))
 
 
 def test_weights_of_classes_and_rows_count_as_copies():
@@ -279,3 +298,18 @@ def test_several_labels_a_row_are_separate_problems():
     labels = np.column_stack([y == 0, y >= 1, y == 2]).astype(int)
     with pytest.raises(ValueError, match="MaxMargin needs multiclass='ovr'"):
         joint().fit(X, labels)
+
+
+def test_shards_are_refused():
+    shards = [Held(0, "rows", *load_iris(return_X_y=True))]
+    with pytest.raises(ValueError, match="cannot learn from shards with multiclass='joint'"):
+        fit(joint(soft_margin=1.0), shards)
+
+
+def test_onnx_has_the_same_probabilities():
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = load_iris(return_X_y=True)
+    clf = joint(soft_margin="auto", calibration="loo").fit(X, y)
+    session = runtime.InferenceSession(maxmargin.to_onnx(clf, dtype="float64").SerializeToString())
+    found = session.run(["probabilities"], {session.get_inputs()[0].name: X})[0]
+    np.testing.assert_allclose(found, clf.predict_proba(X), atol=1e-6)

@@ -44,6 +44,7 @@ from maxmargin.solvers.regularization_path import (
     automatic_path,
     follow_path,
     outputs_left_out,
+    scaled_log_loss,
     usual_lambdas,
 )
 from maxmargin.solvers.solutions import Hyperplanes, KernelExpansion
@@ -51,7 +52,7 @@ from maxmargin.training import inputs
 from maxmargin.training.inputs import check_number_of_labels
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certificate_of, warn_of
-from maxmargin.training.platt import fitted_sigmoids
+from maxmargin.training.platt import Sigmoids, fitted_sigmoids
 from maxmargin.training.protocol import Batch, Fitted, Learned, Options
 from maxmargin.training.sample_weights import (
     check_any,
@@ -113,7 +114,8 @@ class MaxMargin(Kernels, Predicting):
         Show a progress bar during `fit` on a terminal.
     calibration : {"loo"}, default=None
         "loo" enables `predict_proba`: Platt's sigmoid of the score, fitted to leave-one-out scores,
-        so that no row is held out. Needs the squared hinge loss and ``soft_margin > 0``; see
+        so that no row is held out; with ``multiclass="joint"``, the softmax of all scores times
+        one factor. Needs the squared hinge loss and ``soft_margin > 0``; see
         `docs/probabilities.md`.
     loo : {"formula", "certified", "exact"}, default="formula"
         How leave-one-out errors of `path` and ``soft_margin="auto"`` are found. The formula assumes
@@ -581,8 +583,9 @@ class ExactTrainer:
             fitted = self.concluded(as_state(found, *known, model), radius)
             sigmoids = None
             if self.calibrated:
-                left_out, numbers = _left_out(posed, found, advance)
-                sigmoids = fitted_sigmoids(*left_out, problem.given[numbers])
+                (scores, own), numbers = _left_out(posed, found, advance)
+                fitted_maps = fitted_softmax if posed.joint else fitted_sigmoids
+                sigmoids = fitted_maps(scores, own, problem.given[numbers])
         state = fitted.state._replace(calibration=sigmoids, more=more)
         return fitted._replace(state=state)
 
@@ -810,6 +813,13 @@ def _lambdas(data: LinearRows | KernelRows | JointRows, given: ArrayLike | None)
             f"{given!r}."
         )
     return lambdas
+
+
+def fitted_softmax(scores: np.ndarray, own: np.ndarray, weights: np.ndarray) -> Sigmoids:
+    """The maps of classes that were learned together: all have one factor."""
+    _, factor = scaled_log_loss(scores, own, weights)
+    scale = np.full(len(scores), float(np.abs(scores).mean()) or 1.0)
+    return Sigmoids(0.0 * scale, factor * scale, scale)
 
 
 def _left_out(

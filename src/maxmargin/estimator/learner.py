@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
@@ -28,7 +28,7 @@ from maxmargin.training.passes import certificate_of
 from maxmargin.training.platt import Sigmoids, log_shares
 from maxmargin.training.protocol import Trainer
 from maxmargin.training.recipes import names_of, prepared
-from maxmargin.training.state import RECIPE, State, Tree
+from maxmargin.training.state import RECIPE, State, Tree, is_joint
 from maxmargin.training.stream_run import Request, fit_stream
 
 # Attributes that are recreated when needed.
@@ -239,8 +239,8 @@ class Predicting(BaseLearner):
         """Predict the probability of each class.
 
         For two classes a sigmoid of the score; for more, those of one class against the rest,
-        normalised. For multilabel targets, the probability of each label. See
-        `docs/probabilities.md`.
+        normalised, or the softmax of classes that were learned together. For multilabel targets,
+        the probability of each label. See `docs/probabilities.md`.
 
         `predict` uses the scores, not these probabilities: it may return another class if two are
         nearly equally likely.
@@ -262,7 +262,7 @@ class Predicting(BaseLearner):
             return expit(odds)
         if state.classes.size == 2:
             return np.hstack([expit(-odds), expit(odds)])
-        return np.exp(log_shares(odds))
+        return np.exp(self._log_chances(state, odds))
 
     @if_calibrated
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
@@ -273,7 +273,11 @@ class Predicting(BaseLearner):
             return log_expit(odds)
         if state.classes.size == 2:
             return np.hstack([log_expit(-odds), log_expit(odds)])
-        return log_shares(odds)
+        return self._log_chances(state, odds)
+
+    def _log_chances(self, state: State, odds: np.ndarray) -> np.ndarray:
+        """Logarithms of the probabilities of more than two classes."""
+        return log_softmax(odds, axis=1) if is_joint(state) else log_shares(odds)
 
     def _scored(self, X: ArrayLike) -> tuple[State, np.ndarray]:
         """The state, and scores of shape (rows, visible problems)."""
@@ -303,6 +307,7 @@ class Predicting(BaseLearner):
             multilabel=state.multilabel,
             features=state.features.count,
             sigmoids=self._sigmoids(state) if self._has_probabilities() else None,
+            joint=is_joint(state),
             recipe=state.recipe,
         )
 

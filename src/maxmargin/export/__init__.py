@@ -127,7 +127,8 @@ def _probabilities(graph: Graph, decision: Decision, answers: str) -> Any:
         return graph("Sigmoid", odds)
     if decision.classes.size == 2:
         return graph("Sigmoid", graph("MatMul", odds, np.array([[-1.0, 1.0]])))
-    return graph("Softmax", odds if decision.by_density else _log_sigmoid(graph, odds), axis=1)
+    is_log = decision.by_density or decision.joint
+    return graph("Softmax", odds if is_log else _log_sigmoid(graph, odds), axis=1)
 
 
 def _odds(graph: Graph, sigmoids: Sigmoids, scores: str) -> str:

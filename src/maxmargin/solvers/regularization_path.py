@@ -511,21 +511,23 @@ class _JointTally(_Tally):
             rivals = np.where(self.own, -np.inf, self.outputs).max(axis=0)
             own = self.outputs.T[self.own.T]
             self.wrong[k] = (own <= rivals) @ weights / self.left_out
-            self.loss[k] = scaled_log_loss(self.outputs, self.own, weights)
+            self.loss[k], _ = scaled_log_loss(self.outputs, self.own, weights)
 
     def error(self) -> np.ndarray:
         return self.wrong
 
 
-def scaled_log_loss(outputs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> float:
-    """The mean log loss of ``softmax(t f)`` for the factor t >= 0 at which it is least.
+def scaled_log_loss(
+    outputs: np.ndarray, own: np.ndarray, weights: np.ndarray
+) -> tuple[float, float]:
+    """The least mean log loss of ``softmax(t f)``, and the factor t >= 0 with that loss.
 
     So only the shape of outputs counts: a small lambda is not punished for large outputs. The
     probability of the own class should be ``(N + 1) / (N + 2)``, with the total weight N, so that
     the factor remains finite where no row is classified wrongly. NaN unless all outputs are finite.
     """
     if not np.isfinite(outputs).all():
-        return np.nan
+        return np.nan, np.nan
     sure = (weights.sum() + 1.0) / (weights.sum() + 2.0)
     targets = np.where(own, sure, (1.0 - sure) / (own.shape[0] - 1.0))
     unit = float(np.abs(outputs).max()) or 1.0
@@ -550,7 +552,7 @@ def scaled_log_loss(outputs: np.ndarray, own: np.ndarray, weights: np.ndarray) -
         if not low < after < min(high, 4.0 * t):
             after = 0.5 * (low + high) if high < np.inf else 4.0 * t
         t = after
-    return value
+    return value, t / unit
 
 
 def _folds(problems: Posed, enough: int) -> list[np.ndarray]:

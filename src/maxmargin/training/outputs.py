@@ -52,6 +52,7 @@ class Decision(NamedTuple):
     multilabel : each score decides about a label of its own
     features : number of columns
     sigmoids : from scores to log-odds, if there are probabilities
+    joint : log-odds are those of classes that were learned together
     by_density : outputs are log-odds or log-densities, and scores are probabilities
     recipe : prepares the rows, if any
     """
@@ -62,6 +63,7 @@ class Decision(NamedTuple):
     multilabel: bool
     features: int
     sigmoids: Sigmoids | None = None
+    joint: bool = False
     by_density: bool = False
     recipe: Any = None
 

@@ -116,6 +116,11 @@ def online_model(state: State) -> OnlineModel:
     return state.model
 
 
+def is_joint(state: State) -> bool:
+    """Were several classes learned as one problem?"""
+    return state.model.n_margins() == 1 < state.model.problems()
+
+
 def takes_unused_columns(state: State, width: int) -> bool:
     """True if columns up to ``width`` that are always 0 would change nothing."""
     model = state.model
