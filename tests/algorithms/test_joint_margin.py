@@ -285,12 +285,20 @@ def test_files_and_copies(tmp_path, kernel):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"loss": "hinge"}, {"loo": "exact"}, {"loo": "certified"}, {"device": "cuda"}]
+    "parameters",
+    [
+        {"loss": "hinge"},
+        {"loo": "exact"},
+        {"loo": "certified"},
+        {"device": "cuda"},
+        {"n_landmarks": 100},
+    ],
 )
 def test_what_joint_classes_do_not_have(parameters):
     ((name, value),) = parameters.items()
+    kernel = {"kernel": "rbf"} if name == "n_landmarks" else {}
     with pytest.raises(ValueError, match=f"multiclass='joint' needs {name}=.*got {value!r}"):
-        joint(**parameters).fit(*load_iris(return_X_y=True))
+        joint(**parameters, **kernel).fit(*load_iris(return_X_y=True))
 
 
 def test_several_labels_a_row_are_separate_problems():

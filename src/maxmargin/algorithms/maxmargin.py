@@ -344,7 +344,12 @@ class MaxMargin(Kernels, Predicting):
 
     def _check_joint(self) -> None:
         """Raise unless other parameters have values that classes can be learned together with."""
-        needed = {"loss": "squared_hinge", "loo": "formula", "device": "cpu"}
+        needed = {
+            "loss": "squared_hinge",
+            "loo": "formula",
+            "device": "cpu",
+            "n_landmarks": None,
+        }
         for name, value in needed.items():
             if (given := getattr(self, name)) != value:
                 raise ValueError(
@@ -569,7 +574,7 @@ class ExactTrainer:
             rows = posed.data.rows if isinstance(posed.data, JointRows) else posed.data
             if isinstance(rows, KernelRows):
                 radius = float(np.sqrt(rows.kernel.diagonal(rows.points).max()))
-                if count := self._landmarks(rows):
+                if (count := self._landmarks(rows)) and not posed.joint:
                     landmarks = landmark_features(rows, count)
                     posed = posed._replace(data=landmark_rows(rows, landmarks))
             found = solve(posed.data, posed.task, posed.number, advance)

@@ -475,43 +475,22 @@ def best_scaled(margins: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> 
 
 
 class _JointTally(_Tally):
-    """The same for classes that are solved together.
-
-    Attributes
-    ----------
-    loss : see `scaled_log_loss`
-    outputs : of rows that were left out, by the lambda of the last ones
-    known : how many of these
-    """
-
-    def __init__(self, problems: Posed, lambdas: int, most: int) -> None:
-        super().__init__(problems, lambdas, most)
-        self.outputs, self.known = np.empty((problems.number, self.places.size)), 0
-        everyone = slice(0, problems.number)
-        self.own = problems.data.positive(self.numbers[self.places], everyone)
+    """The same for classes that are solved together; ``loss`` is a `scaled_log_loss`."""
 
     def add_sample(
         self, k: int, part: slice, oracle: Any, margins: np.ndarray, losses: np.ndarray
     ) -> None:
-        self.add_fold(k, part, self.places, margins)
+        self._add(k, part, margins)
 
-    def add_fold(
-        self,
-        k: int,
-        part: slice,
-        fold: np.ndarray,
-        margins: np.ndarray,
-        scaled: np.ndarray | None = None,
-    ) -> None:
-        there = np.searchsorted(self.places, fold)
-        self.outputs[:, there] = np.where(self.own[:, there], margins, -margins)
-        self.known += fold.size
-        if self.known == self.places.size:
-            weights, self.known = self.weight[self.places], 0
-            rivals = np.where(self.own, -np.inf, self.outputs).max(axis=0)
-            own = self.outputs.T[self.own.T]
-            self.wrong[k] = (own <= rivals) @ weights / self.left_out
-            self.loss[k], _ = scaled_log_loss(self.outputs, self.own, weights)
+    def add_folds(self, k: int, part: slice, margins: np.ndarray) -> None:
+        self._add(k, part, margins[:, np.argsort(np.concatenate(self.folds))])
+
+    def _add(self, k: int, part: slice, margins: np.ndarray) -> None:
+        own = self.problems.data.positive(self.numbers[self.places], part)
+        outputs, weights = np.where(own, margins, -margins), self.weight[self.places]
+        rivals = np.where(own, -np.inf, outputs).max(axis=0)
+        self.wrong[k] = (outputs.T[own.T] <= rivals) @ weights / self.left_out
+        self.loss[k], _ = scaled_log_loss(outputs, own, weights)
 
     def error(self) -> np.ndarray:
         return self.wrong
