@@ -382,3 +382,18 @@ def test_the_exact_margin_on_a_device(library, tmp_path, loss, penalty, kernel):
     again = maxmargin.load(tmp_path / "model")
     assert again.certificate_ == clf.certificate_
     assert again.set_params(device="cpu").score(X, y) == clf.score(X, y)
+
+
+@pytest.mark.parametrize("given", [{"kernel": "auto"}, {"kernel": "auto", "n_landmarks": 40}, {}])
+def test_choices_on_a_device(library, given):
+    """Scales, widths and lambda are chosen on the host, by a sample of the rows."""
+    X, y = load_iris(return_X_y=True)
+    usual = maxmargin.MaxMargin(**given, calibration="loo").fit(X, y)
+    for rows in (X, library.xp.asarray(X)):
+        clf = maxmargin.MaxMargin(**given, calibration="loo", device="cuda").fit(rows, y)
+        assert clf.soft_margin_ == usual.soft_margin_
+        assert clf.converged_
+        np.testing.assert_allclose(clf.decision_function(X), usual.decision_function(X), atol=0.02)
+        np.testing.assert_allclose(clf.predict_proba(X), usual.predict_proba(X), atol=0.02)
+        if given:
+            np.testing.assert_allclose(clf.column_scales_, usual.column_scales_)

@@ -34,11 +34,12 @@ from maxmargin.persistence import model_tree
 from maxmargin.solvers.block_passes import BlockPasses, Columns
 from maxmargin.solvers.joint_oracle import JointRows
 from maxmargin.solvers.kernel_choice import Targets, automatic_kernel, chosen_gamma
-from maxmargin.solvers.kernel_oracle import KernelRows
+from maxmargin.solvers.kernel_oracle import KernelRows, sample_of
 from maxmargin.solvers.landmarks import landmark_features, landmark_rows
 from maxmargin.solvers.linear_oracle import HostPasses, LinearRows, with_entries
 from maxmargin.solvers.newton import NOTHING, Solution, Task, solve
 from maxmargin.solvers.regularization_path import (
+    MOST_CHOSEN,
     Posed,
     RegularizationPath,
     automatic_path,
@@ -204,7 +205,7 @@ class MaxMargin(Kernels, Predicting):
     margin 0.999999, certified to be at least 99.99 % of the best possible (at most 1.00001)
     """
 
-    soft_margin: float | str = 1.0
+    soft_margin: float | str = "auto"
     loss: str = "squared_hinge"
     multiclass: str = "ovr"
     tol: float = 1e-3
@@ -304,7 +305,10 @@ class MaxMargin(Kernels, Predicting):
         RegularizationPath
         """
         self.check_can_fit()
+        self._check_bounds()
         self._check_can_leave_out("path", "set these parameters")
+        if self.device != "cpu":
+            raise ValueError(f"path needs device='cpu', got device={self.device!r}.")
         return self._new_trainer().path(X, y, sample_weight, lambdas, return_weights)
 
     def _new_trainer(self) -> ExactTrainer:
@@ -361,7 +365,7 @@ class MaxMargin(Kernels, Predicting):
         """Raise if a parameter has an invalid value."""
         self._validate_params()
         if self.soft_margin == "auto":
-            self._check_can_leave_out("soft_margin='auto'", "give it a number, or use GridSearchCV")
+            self._check_bounds()
         if self.n_landmarks is not None and self.kernel in ("linear", "precomputed"):
             raise ValueError(
                 f"n_landmarks needs a kernel that is computed from rows, got kernel="
@@ -380,13 +384,19 @@ class MaxMargin(Kernels, Predicting):
 
     def _check_can_leave_out(self, what: str, otherwise: str) -> None:
         """Raise unless leave-one-out outputs are known."""
-        if self.device != "cpu":
-            raise ValueError(f"{what} needs device='cpu', got device={self.device!r}.")
         if self.loss != "squared_hinge" or self.soft_margin == 0.0:
             raise ValueError(
                 f"{what} needs leave-one-out outputs, which are known with loss='squared_hinge' "
                 f"and soft_margin > 0, got loss={self.loss!r} and soft_margin="
                 f"{self.soft_margin!r}: {otherwise}."
+            )
+
+    def _check_bounds(self) -> None:
+        """Raise if bounds are asked for where leave-one-out outputs are not known."""
+        if self.loo != "formula" and (self.loss != "squared_hinge" or self.device != "cpu"):
+            raise ValueError(
+                f"loo={self.loo!r} needs loss='squared_hinge' and device='cpu', got loss="
+                f"{self.loss!r} and device={self.device!r}: use loo='formula'."
             )
 
     def conclude(self, state: State, radius: float) -> None:
@@ -566,8 +576,9 @@ class ExactTrainer:
         more: dict[str, Any] = {}
         with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
             posed = self._posed(problem)
+            sample, numbers = self._sample(problem, posed)
             if options.soft_margin == "auto":
-                path = automatic_path(posed, advance, self.loo)
+                path = automatic_path(sample or posed, advance, self.loo)
                 posed = posed.with_penalty(path.soft_margin)
                 more = {"path_": path, "soft_margin_": path.soft_margin}
             radius, width, landmarks = problem.radius, problem.features.count, None
@@ -588,9 +599,14 @@ class ExactTrainer:
             fitted = self.concluded(as_state(found, *known, model), radius)
             sigmoids = None
             if self.calibrated:
-                (scores, own), numbers = _left_out(posed, found, advance)
+                given, weights = (
+                    (posed, found.weights)
+                    if sample is None
+                    else (sample.with_penalty(posed.task.penalty), None)
+                )
+                (scores, own), left_out = _left_out(given, weights, advance)
                 fitted_maps = fitted_softmax if posed.joint else fitted_sigmoids
-                sigmoids = fitted_maps(scores, own, problem.given[numbers])
+                sigmoids = fitted_maps(scores, own, problem.given[numbers][left_out])
         state = fitted.state._replace(calibration=sigmoids, more=more)
         return fitted._replace(state=state)
 
@@ -645,7 +661,7 @@ class ExactTrainer:
         )
         near = None
         if options.kernel == "linear":
-            data: Any = self._linear(problem)
+            data: Any = self._linear(problem, self.spec.kernel.device)
         else:
             data, near = self._in_kernel(problem)
         joint = options.multiclass == "joint" and problem.one_class
@@ -653,11 +669,32 @@ class ExactTrainer:
             data = JointRows(data, problem.codes, problem.problems)
         return Posed(data, task, problem.problems, problem.one_class, near, joint)
 
-    def _linear(self, problem: Problem) -> LinearRows:
+    def _sample(self, problem: Problem, posed: Posed) -> tuple[Posed | None, Any]:
+        """With a device, a sample of the rows on this machine, which leaves them out one by one.
+
+        Returns the numbers of its rows, too.
+        """
+        device, chooses = self.spec.kernel.device, self.options.soft_margin == "auto"
+        if device == "cpu" or not (chooses or self.calibrated):
+            return None, slice(None)
+        some = sample_of(problem.weights, MOST_CHOSEN)
+        data: Any = posed.data
+        if isinstance(data, KernelRows):
+            return posed._replace(data=data.sampled(MOST_CHOSEN)), some
+        products = products_on(device)
+        sample = problem._replace(
+            rows=products.rows_here(problem.rows, some),
+            codes=problem.codes[some],
+            weights=problem.weights[some],
+            given=problem.given[some],
+        )
+        return posed._replace(data=self._linear(sample, "cpu")), some
+
+    def _linear(self, problem: Problem, device: str) -> LinearRows:
         rows, width, columns = problem.rows, problem.rows.shape[1], None
         is_sparse, intercept = sparse.issparse(rows), bool(self.options.fit_intercept)
         passes: Any
-        if self.spec.kernel.device == "cpu":
+        if device == "cpu":
             targets = inputs.as_targets(problem.codes, problem.classes.size)
             seen = as_rows(rows, Tail(float(intercept), 0.0))
             if isinstance(seen, SparseRows):
@@ -669,7 +706,7 @@ class ExactTrainer:
                 "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
             )
         else:
-            products = products_on(self.spec.kernel.device)
+            products = products_on(device)
             here, signs = products.here, signs_of(problem.codes, problem.classes)
             given = Columns(here(rows)), here(signs), here(problem.weights)
             passes = BlockPasses(products, *given, intercept)
@@ -828,10 +865,10 @@ def fitted_softmax(scores: np.ndarray, own: np.ndarray, weights: np.ndarray) -> 
 
 
 def _left_out(
-    posed: Posed, found: Solution, advance: Any
+    posed: Posed, weights: np.ndarray | None, advance: Any
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
     """Outputs of rows that are left out, which of them are positive, and the numbers of rows."""
-    rows, margins = outputs_left_out(posed, found.weights, advance)
+    rows, margins = outputs_left_out(posed, weights, advance)
     if not np.isfinite(margins).all():
         raise ValueError(
             "'loo' found no leave-one-out outputs: rounding leaves no system to solve. Scale the "

@@ -117,6 +117,11 @@ class Products:
     def host(self, array: Any) -> np.ndarray:
         return array
 
+    def rows_here(self, X: Any, numbers: Any) -> Any:
+        """Some of the rows that a user gave, on this machine."""
+        is_here = isinstance(X, np.ndarray) or sparse.issparse(X)
+        return X[numbers] if is_here else self.host(X[self.index(numbers)])
+
     def gram(
         self, kernel: Kernel, some: Points, others: Points, out: np.ndarray | None = None
     ) -> np.ndarray:

@@ -28,6 +28,7 @@ from maxmargin.core.numba_backend import Compiled
 from maxmargin.kernels.functions import MOST_DENSE_VALUES, LaplacianKernel, RadialKernel
 from maxmargin.kernels.products import PAIRWISE, Products, l1_distances
 from maxmargin.solvers.blas_threads import one_thread
+from maxmargin.solvers.kernel_oracle import sample_of
 
 # Parameters are chosen on a random sample of so many rows.
 MOST_ROWS = 1000
@@ -162,20 +163,12 @@ def chosen_gamma(
     kernel: RadialKernel, X: Any, targets: Targets, products: Products
 ) -> tuple[float, float]:
     """The gamma with the smallest leave-one-out loss on a sample of rows, and a lambda for it."""
-    numbers = sample_of(targets.weights)
-    points = kernel.points(products.host(X[products.index(numbers)]))
+    numbers = sample_of(targets.weights, MOST_ROWS)
+    points = kernel.points(products.rows_here(X, numbers))
     with one_thread:
         distances = kernel.distances(points, PAIRWISE[kernel.pairwise])
         chosen = best_width(distances, targets.take(numbers))
     return chosen.gamma, chosen.penalty
-
-
-def sample_of(weights: np.ndarray) -> np.ndarray:
-    """Numbers of random rows that count, in order; the same ones each time."""
-    there = np.flatnonzero(weights > 0.0)
-    if there.size <= MOST_ROWS:
-        return there
-    return np.sort(np.random.default_rng(0).choice(there, MOST_ROWS, replace=False))
 
 
 # ------------------------------------------------------------------------------- scales of columns
@@ -193,7 +186,7 @@ def moments(X: Any, weights: np.ndarray, products: Products) -> ColumnMoments:
     blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
     means, squares, largest = np.zeros((3, width))
     for part in blocks:
-        means += products.host(products.here(shares[part]) @ X[part])
+        means += shares[part] @ products.rows_here(X, part)
     if sparse.issparse(X):
         rows = np.repeat(shares, np.diff(X.indptr))
         away = rows * (X.data - means[X.indices]) ** 2
@@ -201,10 +194,9 @@ def moments(X: Any, weights: np.ndarray, products: Products) -> ColumnMoments:
         squares += (1.0 - np.bincount(X.indices, rows, width)).clip(min=0.0) * means**2
         largest = abs(X).max(axis=0).toarray().ravel()
     for part in [] if sparse.issparse(X) else blocks:
-        block = X[part]
-        away = block - products.here(means)
-        squares += products.host(products.here(shares[part]) @ (away * away))
-        largest = np.maximum(largest, products.host(abs(block).max(axis=0)))
+        block = products.rows_here(X, part)
+        squares += shares[part] @ (block - means) ** 2
+        largest = np.maximum(largest, abs(block).max(axis=0))
     deviations = np.sqrt(squares)
     return ColumnMoments(means, np.where(deviations > CONSTANT * largest, deviations, 0.0))
 
@@ -215,8 +207,8 @@ def automatic_kernel(X: Any, targets: Targets, products: Products) -> tuple[Lapl
     Scales of columns are learned unless a dense sample of the rows would be too large.
     """
     means, deviations = moments(X, targets.weights, products)
-    numbers = sample_of(targets.weights)
-    some, targets = X[products.index(numbers)], targets.take(numbers)
+    numbers = sample_of(targets.weights, MOST_ROWS)
+    some, targets = products.rows_here(X, numbers), targets.take(numbers)
     center = None if sparse.issparse(X) else means
     scales = np.ones_like(means)
     kernel = LaplacianKernel(
@@ -226,7 +218,7 @@ def automatic_kernel(X: Any, targets: Targets, products: Products) -> tuple[Lapl
         if sparse.issparse(X) and some.shape[0] * X.shape[1] > MOST_DENSE_VALUES:
             chosen = best_width(kernel.distances(kernel.points(some), l1_distances), targets)
         else:
-            rows = kernel.factors(products.host(some))
+            rows = kernel.factors(some)
             scales, chosen = chosen_scales(rows.toarray() if sparse.issparse(X) else rows, targets)
     scales = np.where(deviations > 0.0, scales, 0.0)
     return replace(kernel, gamma=chosen.gamma, scales=scales), chosen.penalty

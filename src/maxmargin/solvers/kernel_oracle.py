@@ -55,6 +55,14 @@ ARRAYS = 20
 ONE_THREAD = 4096
 
 
+def sample_of(sample_weight: np.ndarray, most: int) -> np.ndarray:
+    """The numbers of at most so many rows that count, the same random ones each time."""
+    there = np.flatnonzero(sample_weight > 0.0)
+    if there.size <= most:
+        return there
+    return np.sort(np.random.default_rng(0).choice(there, most, replace=False))
+
+
 class KernelRows(NamedTuple):
     """The rows of a fit.
 
@@ -83,13 +91,13 @@ class KernelRows(NamedTuple):
         return self._replace(sample_weight=sample_weight)
 
     def sampled(self, most: int) -> KernelRows:
-        """At most so many of the rows that count, the same random ones each time."""
-        there = np.flatnonzero(self.sample_weight > 0.0)
-        if there.size <= most:
+        """At most so many of the rows that count, see `sample_of`; on this machine."""
+        some = sample_of(self.sample_weight, most)
+        if some.size == self.signs.shape[0] and self.products.xp is np:
             return self
-        some = np.sort(np.random.default_rng(0).choice(there, most, replace=False))
         return self._replace(
-            points=self.points.take(some),
+            points=self.points.take(some).bare(),
+            products=Products(),
             signs=self.signs[some],
             sample_weight=self.sample_weight[some],
         )

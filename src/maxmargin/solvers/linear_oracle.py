@@ -147,7 +147,7 @@ class LinearRows(NamedTuple):
         return self._replace(passes=passes, sample_weight=sample_weight)
 
     def sampled(self, most: int) -> LinearRows:
-        """All rows: weights of features are found fast."""
+        """All rows, since weights of features are found fast."""
         return self
 
     def parts(self, problems: int) -> list[slice]:

@@ -18,7 +18,7 @@ from maxmargin.solvers.blas_threads import one_thread
 from maxmargin.solvers.certified_leave_one_out import deviations
 from maxmargin.solvers.hessian import BLOCK
 from maxmargin.solvers.joint_oracle import JointRows
-from maxmargin.solvers.kernel_oracle import KernelRows
+from maxmargin.solvers.kernel_oracle import KernelRows, sample_of
 from maxmargin.solvers.linear_oracle import LinearRows
 from maxmargin.solvers.newton import Advance, Task, approach, finish, newton, silent
 
@@ -69,7 +69,12 @@ class Posed(NamedTuple):
 
     @property
     def method(self) -> str:
-        """How rows are left out: `BY_FACTORS` wherever the solver has some."""
+        """How rows are left out: `BY_FACTORS` wherever the solver has some.
+
+        Leave-one-out outputs are known for the squared hinge loss only.
+        """
+        if self.task.is_hinge:
+            return BY_FOLDS
         has_factors = self.data.oracle(self.task, slice(0, 1)).has_factors
         return BY_FACTORS if has_factors else BY_FOLDS
 
@@ -181,11 +186,16 @@ def automatic_path(problems: Posed, advance: Advance, loo: str) -> Regularizatio
 
     With sample weights it goes as far as losses become smaller; otherwise the grid suits the rows.
     Where a lambda near the best one is known, it goes at most a factor of 10 from there. With a
-    kernel, unless bounds are to be proved, it is the path of a sample of the rows: kernel values
-    have the same size however many rows there are, and so has lambda.
+    kernel, unless bounds are to be proved, it is the path of a sample of the rows, and with the
+    hinge loss, which needs folds, too: the best lambda hardly depends on their number.
     """
     if loo == "formula":
         problems = problems._replace(data=problems.data.sampled(MOST_CHOSEN))
+    if problems.task.is_hinge:
+        weights = np.zeros_like(problems.data.sample_weight)
+        some = sample_of(problems.data.sample_weight, MOST_LEFT_OUT)
+        weights[some] = problems.data.sample_weight[some]
+        problems = problems._replace(data=problems.data.weighed(weights))
     if problems.near is not None:
         middle = np.round(PER_DECADE * np.log10(problems.near))
         lambdas = 10.0 ** ((middle + np.arange(-PER_DECADE, PER_DECADE + 1)) / PER_DECADE)
@@ -310,11 +320,11 @@ def follow_path(
 
 
 def outputs_left_out(
-    problems: Posed, weights: np.ndarray, advance: Advance
+    problems: Posed, weights: np.ndarray | None, advance: Advance
 ) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of rows, and their ``y f(x)`` by weights that were found without them.
 
-    There is one line for each of the problems, which have these solutions.
+    There is one line for each of the problems, which have these solutions, if they are known.
     """
     numbers, method = problems.numbers, problems.method
     places, folds = chosen_places(numbers.size, MOST_SCORED), []
@@ -326,7 +336,8 @@ def outputs_left_out(
         for part in problems.parts:
             if method == BY_FACTORS:
                 oracle: Any = problems.data.oracle(problems.task, part)
-                start = approach(oracle, problems.task, weights[part])
+                known = None if weights is None else weights[part]
+                start = approach(oracle, problems.task, known)
                 finish(oracle, *start, advance)
                 margins[part], _ = oracle.left_out(*start, places)
             else:
