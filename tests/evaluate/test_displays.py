@@ -33,6 +33,7 @@ from maxmargin.evaluate import (
     MarginDisplay,
     PathDisplay,
     ProgressiveDisplay,
+    ScalesDisplay,
     WeightsDisplay,
     progressive,
 )
@@ -360,3 +361,19 @@ def test_displays_draw_recommended_estimators_or_say_what_they_need(name, before
         else:
             with pytest.raises((TypeError, ValueError), match=f"{display.__name__} needs|clf must"):
                 display.from_estimator(clf, *given)
+
+
+def test_scales_of_columns():
+    table, y = load_iris(return_X_y=True, as_frame=True)
+    clf = MaxMargin(kernel="auto").fit(table, y)
+    display = ScalesDisplay.from_estimator(clf, n=2)
+    named = dict(zip(table.columns, clf.column_scales_, strict=True))
+    assert dict(bars(display.ax_)) == dict(sorted(named.items(), key=lambda each: -each[1])[:2])
+    piped = make_pipeline(Recipe(), MaxMargin(kernel="auto")).fit(table, y)
+    assert {name for name, _ in bars(ScalesDisplay.from_estimator(piped).ax_)} == set(named)
+    with pytest.raises(TypeError, match="column_scales_"):
+        ScalesDisplay.from_estimator(MaxMargin().fit(table, y))
+    with pytest.raises(ValueError, match="names"):
+        ScalesDisplay(np.ones(2), names=["one"])
+    with pytest.raises(ValueError, match="n must be"):
+        display.plot(n=0)

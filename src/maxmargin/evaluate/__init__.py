@@ -6,6 +6,7 @@ from maxmargin.evaluate.displays import (
     MarginDisplay,
     PathDisplay,
     ProgressiveDisplay,
+    ScalesDisplay,
     WeightsDisplay,
 )
 from maxmargin.evaluate.drift import Drift
@@ -25,6 +26,7 @@ __all__ = [
     "Progress",
     "ProgressiveDisplay",
     "RegularizationPath",
+    "ScalesDisplay",
     "WeightsDisplay",
     "certify",
     "explain",

@@ -408,18 +408,103 @@ class WeightsDisplay(Display):
         return panels
 
     def _draw(self, axes: Any, weights: np.ndarray, n: int) -> None:
-        """Bars, the largest on top."""
-        largest = np.argsort(-np.abs(weights), kind="stable")[:n]
-        largest = largest[weights[largest] != 0.0][::-1]
-        values, places = weights[largest], np.arange(largest.size)
-        axes.barh(places, values, color=np.where(values > 0.0, "C0", "C1"), height=0.7)
-        names = [str(name) for name in self.names[largest]]
-        names = [f"{n[: LONGEST_NAME - 1]}…" if len(n) > LONGEST_NAME else n for n in names]
-        axes.set_yticks(places, names)
+        _draw_bars(axes, weights, self.names, n)
         axes.axvline(0.0, color="0.5", linewidth=0.8)
-        axes.margins(y=0.01)
-        axes.grid(axis="x", alpha=0.3)
-        axes.set_axisbelow(True)
+
+
+def _draw_bars(axes: Any, values: np.ndarray, names: np.ndarray, n: int) -> None:
+    """Bars with names, the largest by size on top."""
+    largest = np.argsort(-np.abs(values), kind="stable")[:n]
+    largest = largest[values[largest] != 0.0][::-1]
+    shown, places = values[largest], np.arange(largest.size)
+    axes.barh(places, shown, color=np.where(shown > 0.0, "C0", "C1"), height=0.7)
+    labels = [str(name) for name in names[largest]]
+    labels = [f"{n[: LONGEST_NAME - 1]}…" if len(n) > LONGEST_NAME else n for n in labels]
+    axes.set_yticks(places, labels)
+    axes.margins(y=0.01)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+
+
+class ScalesDisplay(Display):
+    """Which columns matter to ``MaxMargin(kernel="auto")``: their scales.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    scales : array of shape (n_features,)
+        Scales of standardized columns, the largest 1.
+    names : array of str of shape (n_features,)
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import MaxMargin
+    >>> from maxmargin.evaluate import ScalesDisplay
+    >>> clf = MaxMargin(kernel="auto").fit(*load_iris(return_X_y=True, as_frame=True))
+    >>> display = ScalesDisplay.from_estimator(clf)
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()][-1]
+    'petal length (cm)'
+    """
+
+    def __init__(self, scales: np.ndarray, *, names: Any) -> None:
+        self.scales, self.names = np.asarray(scales), np.asarray(names)
+        if self.names.size != self.scales.size:
+            raise ValueError(
+                f"There are {self.names.size:,} names of {self.scales.size:,} columns."
+            )
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, n: int = 20, feature_names: Any = None, ax: Any = None
+    ) -> ScalesDisplay:
+        """Draw the scales of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : estimator
+            ``MaxMargin(kernel="auto")``, or a pipeline that ends with it.
+        n, ax
+            As in `plot`.
+        feature_names : array of str, default=None
+            By default as in :class:`WeightsDisplay`.
+        """
+        check_is_fitted(estimator)
+        clf = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        if (scales := getattr(clf, "column_scales_", None)) is None:
+            raise TypeError(
+                "ScalesDisplay needs column_scales_, which MaxMargin(kernel='auto') has, got "
+                f"{type(clf).__name__}."
+            )
+        names = feature_names
+        if names is None:
+            names = _feature_names(estimator, clf, scales.size)
+        return cls(scales, names=names).plot(ax, n=n)
+
+    def plot(self, ax: Any = None, *, n: int = 20) -> ScalesDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+        n : int, default=20
+            So many columns at most, those with the largest scales.
+        """
+        if not isinstance(n, (int, np.integer)) or n < 1:
+            raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
+        if ax is None:
+            size = 6.0, 1.2 + 0.24 * min(n, self.scales.size)
+            _, ax = plotting("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+        _draw_bars(ax, self.scales, self.names, n)
+        ax.set_xlabel("scale of the standardized column")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 class PathDisplay(Display):
