@@ -209,7 +209,7 @@ class MaxMargin(Kernels, Predicting):
     its column. Three folds decide between these scales and equal ones. The fit itself is exact.
 
     With ``multiclass="joint"`` a step solves one system, in the weights of all classes (up to 1500
-    of them) or in the pairs of rows and rivals that are active (up to 4096), or goes by conjugate
+    of them) or in the pairs of rows and rivals that are active (up to 1024), or goes by conjugate
     gradients. With a kernel it starts from the one-vs-rest solutions.
 
     References

@@ -21,8 +21,8 @@ from maxmargin.core.numba_backend import Compiled
 from maxmargin.solvers.hessian import cholesky
 from maxmargin.solvers.newton import Stage
 
-# With more pairs no matrix of their products is made.
-MOST_PAIRS = 4096
+# With more active pairs steps are found without a matrix of their products.
+MOST_PAIRS = 1024
 # Conjugate gradients stop when the residual is that much smaller, or after so many.
 RESIDUAL, MOST_GRADIENTS = 0.1, 200
 
@@ -196,4 +196,4 @@ def inverse_of_laplacian(matrix: np.ndarray, pairs: Pairs) -> np.ndarray:
     apart = joined[:, None] == joined
     level = float(matrix.diagonal().mean()) or 1.0
     same = apart / apart.sum(axis=1)
-    return np.asarray(np.linalg.inv(matrix + level * same) - same / level)
+    return np.asarray(np.linalg.pinv(matrix + level * same, hermitian=True) - same / level)

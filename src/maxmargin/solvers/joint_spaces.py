@@ -9,7 +9,7 @@ import numpy as np
 from maxmargin.solvers import joint_passes
 from maxmargin.solvers.hessian import gathered, is_gathered
 from maxmargin.solvers.joint_curvature import JointGradients, JointHessians
-from maxmargin.solvers.joint_pairs import MOST_PAIRS, JointPairs
+from maxmargin.solvers.joint_pairs import JointPairs
 from maxmargin.solvers.kernel_oracle import KernelRows
 from maxmargin.solvers.linear_curvature import mean_row
 from maxmargin.solvers.linear_oracle import MOST_DIRECT, MOST_ROWS, LinearRows, growing_samples
@@ -17,6 +17,8 @@ from maxmargin.solvers.newton import Curvature, Stage, newton
 from maxmargin.solvers.newton_lines import NewtonLines
 from maxmargin.spaces.problem_scalars import ROUNDING
 
+# In a kernel's space, factors leave rows out of so many at most.
+MOST_LEFT_OUT = 2048
 # How precise the one-vs-rest solutions are that the one for all classes starts from.
 ROUGH = 0.01
 
@@ -151,7 +153,7 @@ class KernelClasses:
         self.rounding = rounding + ROUNDING * (self.everything.size + 16.0)
         self.radius = float(np.sqrt(self.largest * (1.0 + self.rounding)))
         self.rounded = self.rounding * self.largest
-        self.has_factors = self.everything.size <= MOST_PAIRS // 2
+        self.has_factors = self.everything.size <= MOST_LEFT_OUT
         self.known: NewtonLines | None = None
 
     @property
