@@ -182,7 +182,10 @@ class JointPairs:
             mine = order[start:stop]
             if mine.size:
                 lines = inverse[mine]
-                taken = np.linalg.solve(lines[:, mine], solved.coefs[mine])
+                try:
+                    taken = np.linalg.solve(lines[:, mine], solved.coefs[mine])
+                except np.linalg.LinAlgError:  # rounding leaves nothing to solve
+                    taken = np.full(mine.size, np.nan)
                 values = matrix[which[mine[0]], which] * (taken @ lines)
                 found[:, n] = values @ pairs.signs + taken @ held[mine]
         return found
