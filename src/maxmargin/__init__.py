@@ -41,6 +41,7 @@ ALGORITHMS = (
 _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "Certificate": "certificates",
     "ConformalClassifier": "algorithms.conformalclassifier",
+    "LabelQueries": "algorithms.labelqueries",
     "certify": "evaluate",
     "from_sklearn": "migration",
     "load": "persistence",
@@ -48,7 +49,10 @@ _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "to_onnx": "export",
 }
 _registry.register(
-    {name: f"{__name__}.{_HOMES[name]}" for name in (*ALGORITHMS, "ConformalClassifier")}
+    {
+        name: f"{__name__}.{_HOMES[name]}"
+        for name in (*ALGORITHMS, "ConformalClassifier", "LabelQueries")
+    }
 )
 _MODULES = ("client", "datasets", "evaluate", "streams")
 

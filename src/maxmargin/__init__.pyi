@@ -15,6 +15,7 @@ from maxmargin.algorithms.directionalperceptron import (
 from maxmargin.algorithms.fixedshare import FixedShare as FixedShare
 from maxmargin.algorithms.forgetron import Forgetron as Forgetron
 from maxmargin.algorithms.ftrl import FTRL as FTRL
+from maxmargin.algorithms.labelqueries import LabelQueries as LabelQueries
 from maxmargin.algorithms.maxmargin import MaxMargin as MaxMargin
 from maxmargin.algorithms.micra import MICRA as MICRA
 from maxmargin.algorithms.noca import NOCA as NOCA

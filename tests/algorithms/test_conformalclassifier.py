@@ -314,7 +314,7 @@ def test_refusals():
         ConformalClassifier(make_pipeline(StandardScaler(), Perceptron())).fit(X, two)
     with pytest.raises(AttributeError, match="after fit, threshold_ is"):
         _ = ConformalClassifier(Perceptron(random_state=0)).fit(X, two).coverage_
-    with pytest.raises(ValueError, match="without prediction sets of its own"):
+    with pytest.raises(ValueError, match="holds no other one"):
         ConformalClassifier(ConformalClassifier()).fit(X, two)
     with pytest.raises(ValueError, match="'C' parameter of PassiveAggressive"):
         ConformalClassifier(PassiveAggressive(C=-1)).partial_fit(X, two, classes=["no", "yes"])

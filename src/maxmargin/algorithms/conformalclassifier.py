@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from maxmargin._extras import Self
-from maxmargin._validation import Interval, InvalidParameterError
+from maxmargin._validation import Interval
 from maxmargin.algorithms.automargin import AutoMargin
 from maxmargin.algorithms.noca import NOCA, log_odds_of
 from maxmargin.certificates.coverage_bounds import Coverage
-from maxmargin.estimator.learner import AvailableIf, BaseLearner, Method, Streamable
+from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.serialization import checked_held_out, checked_sets
-from maxmargin.models.base import Model
+from maxmargin.estimator.wrapping_learner import WrappingLearner, if_taking_rows
 from maxmargin.training.online import score_then_learn
 from maxmargin.training.prediction_sets import (
     HELD_OUT,
@@ -42,10 +41,10 @@ from maxmargin.training.prediction_sets import (
     tracker_for,
     tracker_in,
 )
-from maxmargin.training.protocol import Batch, put_state, state_of, trainer_of
-from maxmargin.training.row_reading import Row, as_matrix, named_features
+from maxmargin.training.protocol import Batch, trainer_of
+from maxmargin.training.row_reading import Row
 from maxmargin.training.sample_weights import check_weights
-from maxmargin.training.state import Columns, State, Tree
+from maxmargin.training.state import State, Tree
 
 ONLY_ROW = np.zeros(1, dtype=np.int32)
 
@@ -80,25 +79,8 @@ class SingleRows(NamedTuple):
         return cls(state, inner, arguments, evidence, code)
 
 
-def _has_probabilities(clf: ConformalClassifier) -> bool:
-    return hasattr(clf.learner(), "predict_proba")
-
-
-def _takes_rows(clf: ConformalClassifier) -> bool:
-    return not isinstance(clf.clf, BaseLearner) or hasattr(clf.clf, "partial_fit")
-
-
-def _needs_all(clf: ConformalClassifier) -> str:
-    return f"a {type(clf.clf).__name__}, which needs all rows at once: use fit"
-
-
-def if_taking_rows(method: Method) -> Method:
-    """Make a method available only with a learner that takes rows as they come."""
-    return cast(Method, AvailableIf(method, _takes_rows, _needs_all))
-
-
 @dataclass(eq=False, repr=False)
-class ConformalClassifier(MetaEstimatorMixin, Streamable):
+class ConformalClassifier(WrappingLearner):
     """Prediction sets with a target coverage, around any learner.
 
     On a stream (`partial_fit`, `learn_one`, `fit_stream`) each row has a set before it is learned
@@ -162,25 +144,12 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
     coverage: float = 0.9
     held_out: float = 0.2
 
+    default = AutoMargin
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "clf": [BaseLearner, None],
         "coverage": [Interval(Real, 0, 1, closed="neither")],
         "held_out": [Interval(Real, 0, 1, closed="neither")],
     }
-
-    # -------------------------------------------------------------------------------- the learner
-    def learner(self) -> Any:
-        """The learner, with its state if it has learned."""
-        inner = self.__dict__.get("_inner")
-        if inner is None:
-            inner = self._inner = AutoMargin() if self.clf is None else clone(self.clf)
-        if (state := self.__state__()) is not None and inner.__state__() is not state:
-            put_state(inner, state)
-        return inner
-
-    def _known(self) -> Any:
-        self._fitted()
-        return self.learner()
 
     def first_set(self, classes: int) -> np.ndarray:
         """The prediction set of any row before the first is learned from, for so many classes."""
@@ -188,43 +157,8 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         zeros = np.zeros((1, 1 if classes == 2 else classes))
         return prediction_sets(new_tracker(float(self.coverage)), zeros, is_odds, classes)[0]
 
-    @property
-    def estimator_(self) -> Any:
-        return self._known()
-
-    def __state__(self) -> State | None:
-        if "_state" not in vars(self) and self.clf is not None:
-            if (known := state_of(self.clf)) is None:
-                return None
-            self._state = copy.deepcopy(known)
-        return super().__state__()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name in self._parameter_constraints:
-            self.__dict__.pop("_inner", None)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set the parameters, as in scikit-learn; those of the learner are called ``clf__name``."""
-        self.__dict__.pop("_inner", None)
-        return super().set_params(**params)
-
     def _new_trainer(self) -> ConformalTrainer:
         return ConformalTrainer(trainer_of(self.learner()), float(self.coverage))
-
-    def _validate_params(self) -> None:
-        if not isinstance(self.clf, BaseLearner | None):
-            raise InvalidParameterError(
-                "The 'clf' parameter of ConformalClassifier must be a learner of maxmargin, got "
-                f"{type(self.clf).__name__}; put a scaler before it: make_pipeline("
-                "StandardScaler(), ConformalClassifier(clf))."
-            )
-        super()._validate_params()
-        if isinstance(self.clf, ConformalClassifier):
-            raise ValueError(
-                "The 'clf' parameter of ConformalClassifier must be a learner without prediction "
-                "sets of its own."
-            )
 
     def _incremental(self) -> Any:
         """The learner; raises unless its scores can be followed."""
@@ -370,7 +304,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         """
         single = self._single_rows()
         if single is None or w == 0.0 or y not in single.arguments:
-            self._learn_by_batch(x, y, w, classes, grow)
+            self._learn(self._batch_of(x, y, w, classes, grow))
             return self
         inner = single.inner
         single.evidence[0] = inner.decision_one(x)
@@ -379,17 +313,6 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
             self._state = state
         single.cover(*single.arguments[y])
         return self
-
-    def _learn_by_batch(
-        self, x: Row, y: Hashable, w: float, classes: ArrayLike | None, grow: bool
-    ) -> None:
-        state, X = self.__state__(), x
-        if isinstance(x, Mapping) or (state is not None and state.recipe is not None):
-            X = [x]
-        elif not sparse.issparse(x):
-            X = as_matrix(x, None if state is None else named_features(state))
-        weight = None if w == 1.0 else [w]
-        self._learn(Batch(X, np.array([y]), classes, weight, grow=grow))
 
     def _single_rows(self) -> SingleRows | None:
         """What `learn_one` needs; None if the next row must be learned as a batch."""
@@ -426,40 +349,12 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
         self
         """
         self._incremental()
-        if passes != 1:
-            raise ValueError(
-                "ConformalClassifier needs scores of rows that were not learned from, which only "
-                f"the first pass has, and passes={passes} asks for more: use passes=1."
-            )
+        self._check_passes(
+            passes, "scores of rows that were not learned from, which only the first pass has"
+        )
         return super().fit_stream(source, **options)
 
     # ---------------------------------------------------------------------------------- predicting
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Predict the class of each row, as the learner does."""
-        return self._known().predict(X)
-
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """The scores of the learner."""
-        return self._known().decision_function(X)
-
-    def predict_one(self, x: Row, *, classes: ArrayLike | None = None, grow: bool = False) -> Any:
-        """Predict the class of a single row, as the learner does."""
-        return self.learner().predict_one(x, classes=classes, grow=grow)
-
-    def decision_one(self, x: Row) -> Any:
-        """The score of a single row, as of the learner."""
-        return self._known().decision_one(x)
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """The probabilities of the learner, if it has some."""
-        return self._known().predict_proba(X)
-
-    @available_if(_has_probabilities)
-    def predict_proba_one(self, x: Row) -> dict[Hashable, float]:
-        """The probabilities of a single row, if the learner has some."""
-        return self._known().predict_proba_one(x)
-
     def predict_set(self, X: ArrayLike) -> np.ndarray:
         """The classes in the prediction set of each row; it may have several classes, or none.
 
@@ -515,20 +410,16 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
             raise AttributeError("There is a threshold_ only after fit.")
         return threshold(scores, float(self.coverage))
 
-    @property
-    def columns_(self) -> Columns:
-        return self._known().columns_
-
     # --------------------------------------------------------------------------------------- files
     def __learned__(self) -> Tree:
         if (state := self.__state__()) is None:
             return {}
-        found, tracker = self.learner().__learned__(), tracker_in(state)
-        if tracker is not None:
-            found[SETS] = tracker._asdict()
+        more: Tree = {}
+        if (tracker := tracker_in(state)) is not None:
+            more[SETS] = tracker._asdict()
         if HELD_OUT in state.more:
-            found[HELD_OUT] = state.more[HELD_OUT]
-        return found
+            more[HELD_OUT] = state.more[HELD_OUT]
+        return self._learned_with(more)
 
     def __relearn__(self, found: Tree) -> None:
         more: Tree = {}
@@ -536,20 +427,7 @@ class ConformalClassifier(MetaEstimatorMixin, Streamable):
             more[SETS] = sets
         if (scores := checked_held_out(found.pop(HELD_OUT, None))) is not None:
             more[HELD_OUT] = scores
-        inner = self.learner()
-        inner.__relearn__(found)
-        state = inner._fitted()
-        self._state = state._replace(more={**state.more, **more})
-
-    def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
-        return self.learner()._model_from(found, classes)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = self.learner().__sklearn_tags__()
-        tags.input_tags, tags.classifier_tags = inner.input_tags, inner.classifier_tags
-        tags.classifier_tags.multi_label = False
-        return tags
+        self._relearn_with(found, more)
 
 
 def parts_by_new_labels(batch: Batch, known: Sequence[Any] | np.ndarray) -> list[Batch]:

@@ -29,7 +29,7 @@ from maxmargin.models.spec import (
 from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
 from maxmargin.persistence.model_tree import MOST, Misfit
-from maxmargin.training import prediction_sets
+from maxmargin.training import label_queries, prediction_sets
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.platt import Sigmoids
 from maxmargin.training.protocol import trainer_of
@@ -286,6 +286,16 @@ def checked_sets(found: Any) -> prediction_sets.SetTracker | None:
     if why := prediction_sets.what_is_wrong(tracker):
         raise Misfit(f"sets: {why}")
     return tracker
+
+
+def checked_queries(found: Any) -> label_queries.QuerySampler | None:
+    if found is None:
+        return None
+    blank = label_queries.new_sampler(0.5, None, 0)
+    sampler = model_tree.record_from(blank, found, label_queries.QUERIES)
+    if why := label_queries.what_is_wrong(sampler):
+        raise Misfit(f"{label_queries.QUERIES}: {why}")
+    return sampler
 
 
 def checked_held_out(found: Any) -> np.ndarray | None:
