@@ -6,15 +6,19 @@ The compiled loops record outputs before they learn, so evaluation costs hardly 
 from __future__ import annotations
 
 import copy
+from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.algorithms.conformalclassifier import ConformalClassifier
+from maxmargin.algorithms.labelqueries import LabelQueries
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator.wrapping_learner import WrappingLearner
 from maxmargin.evaluate.batching import StreamRows, joined_rows
 from maxmargin.evaluate.drift import Drift, Watch, become
 from maxmargin.evaluate.predictions import classes_by, hinge_losses
@@ -29,15 +33,16 @@ class Scored(NamedTuple):
     """Predictions for rows before they were learned.
 
     ``truth`` and ``predicted`` are class codes, and ``scores`` are the outputs of two classes.
-    ``sets`` says whether the label of a row was outside of its prediction set, and the size of the
-    set. ``updates`` has the updates after each row; None if only their number in the end is known.
+    ``notes`` are those of a wrapper: whether the label of a row was outside of its prediction set,
+    and the size of the set; or whether the label was asked for, and the probability of that.
+    ``updates`` has the updates after each row; None if only their number in the end is known.
     """
 
     truth: np.ndarray
     predicted: np.ndarray
     scores: np.ndarray | None
     losses: np.ndarray
-    sets: np.ndarray
+    notes: np.ndarray
     updates: np.ndarray | None = None
 
 
@@ -64,7 +69,9 @@ class Evaluator:
         self.scores: list[np.ndarray] | None = [] if self.labels.size == 2 else None
         self.most_scores = most_scores
         self.has_sets = isinstance(clf, ConformalClassifier)
-        self.sets = [np.empty((0, 2 if self.has_sets else 0))]
+        self.asks = isinstance(clf, LabelQueries)
+        self.notes = [np.empty((0, 2 if self.has_sets or self.asks else 0))]
+        self.asked = deque[bool]()  # about rows whose labels have not arrived
         self.seen, self.losses = 0, 0.0
         self.weighted = False
         self.checkpoints: list[tuple[float, ...]] = []  # rows, losses, updates and supports
@@ -80,11 +87,11 @@ class Evaluator:
         learner = self.learner()
         has_budget = getattr(learner, "budget", None) is not None
         is_linear = getattr(learner, "kernel", "linear") == "linear"
-        return self.is_compiled and is_linear and not has_budget
+        return self.is_compiled and is_linear and not has_budget and not self._asks_early()
 
     def learner(self) -> BaseEstimator:
-        """The learner itself, without prediction sets."""
-        return self.clf.learner() if isinstance(self.clf, ConformalClassifier) else self.clf
+        """The learner itself, without a wrapper."""
+        return self.clf.learner() if isinstance(self.clf, WrappingLearner) else self.clf
 
     def add(self, rows: StreamRows) -> None:
         """Predict the rows, and learn from rows whose labels arrive."""
@@ -117,8 +124,8 @@ class Evaluator:
         """Predict and learn in this order; predictions are those at the given places of it."""
         if not self._in_blocks(rows):
             return self._row_by_row(rows, order, places)
-        before, sets = self._updates(), np.empty((order.size, self.sets[0].shape[1]))
-        options = {"sets": sets} if self.has_sets else {}
+        before, notes = self._updates(), np.zeros((order.size, self.notes[0].shape[1]))
+        options = {"sets": notes} if self.has_sets else {"queries": notes} if self.asks else {}
         outputs, made = self.clf.score_then_learn(
             rows.X, rows.y, order, self._classes_to_pass(), rows.weight, **options
         )
@@ -129,12 +136,16 @@ class Evaluator:
             classes_by(outputs),
             outputs[:, 0],
             hinge_losses(outputs, truth),
-            sets[places],
+            notes[places],
             before + made[places] if self.counts_alone() else None,
         )
 
     def _in_blocks(self, rows: StreamRows) -> bool:
-        return self.is_compiled and not isinstance(rows.X, list)
+        return self.is_compiled and not isinstance(rows.X, list) and not self._asks_early()
+
+    def _asks_early(self) -> bool:
+        """True if labels are asked for some rows before they come."""
+        return self.asks and self.delay > 1
 
     def _row_by_row(self, rows: StreamRows, order: np.ndarray, places: np.ndarray) -> Scored:
         found = []
@@ -146,13 +157,13 @@ class Evaluator:
                 found.append(self._predict(row))
             if entry >= 0:
                 self._partial_fit(row)
-        truth, predicted, scores, losses, sets = zip(*found, strict=True)
+        truth, predicted, scores, losses, notes = zip(*found, strict=True)
         return Scored(
             np.array(truth),
             np.array(predicted),
             None if None in scores else np.array(scores),
             np.array(losses),
-            np.concatenate(sets),
+            np.concatenate(notes),
         )
 
     def _add_watched(self, watch: Watch, rows: StreamRows) -> None:
@@ -188,20 +199,24 @@ class Evaluator:
         """The fields of `Scored` for one row."""
         size, outputs, loss = len(self.codes), None, np.nan
         truth = self.codes.get(row.y[0], size)
-        sets = self._set_of(row, truth)
+        notes = self._note_of(row, truth)
         if not _is_fitted(self.clf):
-            return truth, int(size == 2), 0.0, 1.0, sets
+            return truth, int(size == 2), 0.0, 1.0, notes
         if isinstance(row.X, list):
-            return truth, self.codes[self.clf.predict_one(row.X[0])], None, loss, sets
+            return truth, self.codes[self.clf.predict_one(row.X[0])], None, loss, notes
         if hasattr(self.clf, "decision_function"):
             outputs = self.clf.decision_function(row.X).reshape(1, -1)
             loss = float(hinge_losses(outputs, inputs.class_codes(row.y, self.clf.classes_))[0])
         predicted = self.codes[self.clf.predict(row.X)[0]]
-        return truth, predicted, None if outputs is None else float(outputs[0, 0]), loss, sets
+        return truth, predicted, None if outputs is None else float(outputs[0, 0]), loss, notes
 
-    def _set_of(self, row: StreamRows, truth: int) -> np.ndarray:
-        """As `Scored.sets`, of one row."""
+    def _note_of(self, row: StreamRows, truth: int) -> np.ndarray:
+        """As `Scored.notes`, of one row."""
         clf, size = self.clf, len(self.codes)
+        if self.asks:
+            counts = row.weight is None or row.weight.any()
+            self.asked.append(counts and clf.query_one(_only_row(row.X)))
+            return np.array([[self.asked[-1], np.nan]])
         if not self.has_sets:
             return np.empty((1, 0))
         if not _is_fitted(clf):
@@ -214,13 +229,15 @@ class Evaluator:
         return np.array([[truth >= size or not inside[truth], inside.sum()]], dtype=np.float64)
 
     def _partial_fit(self, rows: StreamRows) -> None:
+        if self.asks and not self.asked.popleft():
+            return
         if rows.weight is not None and not rows.weight.any():
             return
         options: dict[str, Any] = {"classes": self._classes_to_pass()}
-        if isinstance(rows.X, list):
+        if isinstance(rows.X, list) or self.asks:
             if rows.weight is not None:
                 options["w"] = float(rows.weight[0])
-            self.clf.learn_one(rows.X[0], rows.y[0], **options)
+            self.clf.learn_one(_only_row(rows.X), rows.y[0], **options)
         else:
             if rows.weight is not None:
                 options["sample_weight"] = rows.weight
@@ -238,7 +255,7 @@ class Evaluator:
                 self.checkpoints.append((self.seen + stop, *sums, 0))
         self.truth.append(found.truth.astype(self.code))
         self.predicted.append(found.predicted.astype(self.code))
-        self.sets.append(found.sets)
+        self.notes.append(found.notes)
         self.seen += size
         self.losses += float(found.losses.sum())
         if self.scores is None or found.scores is None or self.seen > self.most_scores:
@@ -279,6 +296,13 @@ def _interleaved(late: int, new: int, delay: int) -> tuple[np.ndarray, np.ndarra
     used = np.column_stack([learned >= 0, np.ones(new, dtype=bool)])
     places = np.cumsum(used.ravel()).reshape(used.shape)[:, 1] - 1
     return order[used].astype(np.int32), places
+
+
+def _only_row(X: Any) -> Any:
+    """The row of a matrix, frame or list with one, as `learn_one` takes it."""
+    if sparse.issparse(X):
+        return X.tocsr().indices, X.tocsr().data
+    return X.to_numpy()[0] if hasattr(X, "iloc") else X[0]
 
 
 def _is_fitted(clf: BaseEstimator) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, overload, runtime_checkable
 import numpy as np
 
 from maxmargin import streams
+from maxmargin.algorithms.labelqueries import LabelQueries
 from maxmargin.certificates.error_bound import ErrorBound, error_bound
 from maxmargin.evaluate.batching import classes_of, labelled, pieces
 from maxmargin.evaluate.drift import Detector, Drift, as_drift
@@ -54,6 +55,8 @@ class Progress:
         Of a `ConformalClassifier`: which rows had their label in the prediction set.
     set_sizes : ndarray of int, of shape (n_samples,), or None
         The numbers of classes in these sets.
+    asked : ndarray of bool, of shape (n_samples,), or None
+        Of a `LabelQueries`: which rows were asked for their label.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Progress:
     drifts: np.ndarray
     covered: np.ndarray | None = None
     set_sizes: np.ndarray | None = None
+    asked: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.wrong.size:,} rows, {100.0 * self.accuracy:.2f} % accuracy>"
@@ -143,6 +147,13 @@ class Progress:
         return self.covered, self.set_sizes
 
     @property
+    def label_shares(self) -> np.ndarray:
+        """The share of rows up to each checkpoint whose label was asked for."""
+        if self.asked is None:
+            raise AttributeError(f"{self.name} learned from all labels: use LabelQueries.")
+        return np.cumsum(self.asked)[self.trials - 1] / self.trials
+
+    @property
     def confusion(self) -> np.ndarray:
         """Rows by their class, and in columns by the class that was predicted."""
         return self._counted().counts[:-1]
@@ -164,7 +175,7 @@ class Progress:
             ``balanced_accuracy``; ``auc`` for two classes; ``classes``, with ``recall`` and
             ``precision`` of each; ``confusion``; ``weighted``. Of a `ConformalClassifier`
             also ``prediction_sets``, with their ``coverage``, ``mean_size``, the share ``answered``
-            and ``answered_accuracy``.
+            and ``answered_accuracy``; of a `LabelQueries` also ``label_share``.
 
         Examples
         --------
@@ -185,6 +196,8 @@ class Progress:
                 "answered": self.answered,
                 "answered_accuracy": self.answered_accuracy,
             }
+        if self.asked is not None and self.asked.size:
+            found["label_share"] = float(self.label_shares[-1])
         return found
 
     def recent_accuracy(self, window: int = STEP) -> np.ndarray:
@@ -217,6 +230,7 @@ def progressive(
     classes: Any = None,
     sample_weight: Any = None,
     on_drift: str | Detector | Drift | None = None,
+    labels: float | None = None,
 ) -> Progress: ...
 
 
@@ -231,6 +245,7 @@ def progressive(
     classes: Any = None,
     sample_weight: Any = None,
     on_drift: str | Detector | Drift | None = None,
+    labels: float | None = None,
 ) -> list[Progress]: ...
 
 
@@ -244,6 +259,7 @@ def progressive(
     classes: Any = None,
     sample_weight: Any = None,
     on_drift: str | Detector | Drift | None = None,
+    labels: float | None = None,
 ) -> Progress | list[Progress]:
     """Evaluate learners on a stream: predict each row, then learn from it.
 
@@ -277,6 +293,10 @@ def progressive(
         detector, such as one of river's, is updated with 1 for each misclassified row and 0 for the
         others; when it detects a drift, the learner is reset. A `Drift` offers other actions.
         Labels must come without delay.
+    labels : float, default=None
+        The share of rows whose labels are asked for: `LabelQueries` around the learners, which then
+        stay as they are, with ``budget=labels`` and ``random_state=0``. Predictions are compared
+        with all labels.
 
     Examples
     --------
@@ -291,13 +311,27 @@ def progressive(
     >>> from sklearn.metrics import roc_auc_score
     >>> roc_auc_score(progress.y_true[-1000:], progress.y_score[-1000:]) > 0.99
     True
+
+    With a tenth of the labels, those near the margin:
+
+    >>> from maxmargin import AutoMargin
+    >>> progress = progressive(AutoMargin(), X, y, labels=0.1)
+    >>> progress.accuracy > 0.9, progress.label_shares[-1] < 0.13
+    (True, True)
     """
     for name, value, least in (("step", step, 1), ("delay", delay, 0)):
         if not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    learners = clf if isinstance(clf, Sequence) else [clf]
+    learners: Sequence[Any] = clf if isinstance(clf, Sequence) else [clf]
     for one in learners:
         check_learner(one)
+    if labels is not None:
+        learners = [LabelQueries(one, budget=labels, random_state=0) for one in learners]
+    for one in learners:
+        if isinstance(one, LabelQueries):
+            one.check_parameters()
+            if on_drift is not None:
+                raise ValueError("on_drift needs all labels, and LabelQueries has a part of them.")
     if isinstance(stream, str | os.PathLike):
         stream = streams.open(stream, y)
     if isinstance(stream, Source):
@@ -338,7 +372,7 @@ def check_learner(clf: Any) -> None:
 def _progress(evaluator: Evaluator) -> Progress:
     evaluator.finish()
     trials, losses, updates, supports = np.array(evaluator.checkpoints).T
-    watch, sets, scores = evaluator.watch, np.concatenate(evaluator.sets), evaluator.scores
+    watch, notes, scores = evaluator.watch, np.concatenate(evaluator.notes), evaluator.scores
     return Progress(
         name=type(evaluator.learner()).__name__,
         trials=trials.astype(np.int64),
@@ -351,6 +385,7 @@ def _progress(evaluator: Evaluator) -> Progress:
         y_score=np.concatenate(scores) if scores else None,
         weighted=evaluator.weighted,
         drifts=np.array(watch.drifts if watch else [], dtype=np.int64),
-        covered=sets[:, 0] == 0.0 if evaluator.has_sets else None,
-        set_sizes=sets[:, 1].astype(np.int64) if evaluator.has_sets else None,
+        covered=notes[:, 0] == 0.0 if evaluator.has_sets else None,
+        set_sizes=notes[:, 1].astype(np.int64) if evaluator.has_sets else None,
+        asked=notes[:, 0] > 0.0 if evaluator.asks else None,
     )

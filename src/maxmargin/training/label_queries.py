@@ -25,7 +25,7 @@ from maxmargin.models.base import OnlineModel
 from maxmargin.training import inputs
 from maxmargin.training.online import check_wider_X, known_classes, more_classes
 from maxmargin.training.protocol import Batch, Fitted, Learned, Trainer
-from maxmargin.training.sample_weights import check_weights
+from maxmargin.training.sample_weights import check_weights, only_counted
 from maxmargin.training.state import Features, Matrix, State
 
 # How fast b follows the labels asked for.
@@ -269,7 +269,7 @@ class QueryTrainer:
         weight = None
         if batch.weight is not None:
             weight = check_weights(batch.weight, y.size)
-            order = order[weight[np.where(order < 0, -1 - order, order)] > 0.0]
+            order = only_counted(order, weight, look=batch.traced)
         return QueriedRows(X, y, codes, classes, features, order, weight, batch)
 
     def _scores(self, state: State, rows: QueriedRows, n: int) -> np.ndarray:
@@ -279,7 +279,9 @@ class QueryTrainer:
         numbers = rows.order[n : n + (AHEAD if many else 1)]
         X = rows.X[np.where(numbers < 0, -1 - numbers, numbers)]
         X = X[:, :width] if X.shape[1] > width else X
-        if not many:  # products of matrices are rounded by their shapes: one row has always the same
+        if (
+            not many
+        ):  # products of matrices are rounded by their shapes: one row has always the same
             return self.inner.outputs(state, X)
         # As the loops compute them: the same bits in every block.
         only_scored = -1 - np.arange(numbers.size, dtype=np.int32)
@@ -304,7 +306,7 @@ class QueryTrainer:
 
 
 class QueriedRows(NamedTuple):
-    """The validated rows of a batch; ``order`` has no rows of weight 0."""
+    """The validated rows of a batch, as `training.online.CheckedRows`."""
 
     X: Matrix
     y: np.ndarray
