@@ -31,6 +31,7 @@ from maxmargin import (
     AutoMargin,
     ConformalClassifier,
     Forgetron,
+    LabelQueries,
     Perceptron,
     RandomBudgetPerceptron,
     persistence,
@@ -84,6 +85,19 @@ def test_prediction_sets_go_on_to_the_bit(learner, data, tmp_path):
     learner = ConformalClassifier(learner, coverage=0.8)
     whole = clone(learner).fit_stream(opened(data))
     assert whole.coverage_.rows == ROWS
+    for after in (1, len(list(opened(data).blocks())) - 1):
+        checkpoint = tmp_path / f"checkpoint {after}"
+        stopped(learner, opened(data), after, checkpoint, passes=1)
+        clf = resumed(learner, opened(data), checkpoint, passes=1)
+        assert saved_bytes(clf, tmp_path) == saved_bytes(whole, tmp_path)
+
+
+@pytest.mark.parametrize("learner", [AutoMargin(), AMIRA(), NOCA()], ids=label)
+def test_questions_go_on_to_the_bit(learner, data, tmp_path):
+    learner = LabelQueries(learner, budget=0.3, random_state=0)
+    whole = clone(learner).fit_stream(opened(data))
+    assert whole.n_rows_ == ROWS
+    assert whole.n_queries_ < ROWS
     for after in (1, len(list(opened(data).blocks())) - 1):
         checkpoint = tmp_path / f"checkpoint {after}"
         stopped(learner, opened(data), after, checkpoint, passes=1)

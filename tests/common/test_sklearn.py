@@ -8,6 +8,7 @@ from maxmargin import (
     PUMMA,
     ROMMA,
     ConformalClassifier,
+    LabelQueries,
     MaxMargin,
     PassiveAggressive,
     Perceptron,
@@ -37,6 +38,7 @@ CHECKED = [
     *everything_or([], [made(AMIRA, multiclass="ovr"), made(Perceptron, multiclass="1-best")]),
     *EXACT,
     ConformalClassifier(PassiveAggressive(random_state=0)),
+    LabelQueries(PassiveAggressive(random_state=0), random_state=0),
 ]
 
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 import maxmargin
 from maxmargin.core.array_fields import Buffer, declared
+from maxmargin.estimator.wrapping_learner import WrappingLearner
 from maxmargin.training.state import State
 
 # Those with a state of their own.
@@ -19,7 +20,7 @@ ESTIMATORS = [
     for public in (getattr(maxmargin, name) for name in maxmargin.__all__)
     if isinstance(public, type)
     and issubclass(public, BaseEstimator)
-    and public is not maxmargin.ConformalClassifier
+    and not issubclass(public, WrappingLearner)
 ]
 every_estimator = pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda each: each.__name__)
 

@@ -10,7 +10,7 @@ from persistence.states import every_estimator, fitted, known_to, made, states, 
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import PUMMA, ConformalClassifier, Forgetron, Perceptron
+from maxmargin import PUMMA, ConformalClassifier, Forgetron, LabelQueries, Perceptron
 from maxmargin.persistence import TRUSTED_TYPES
 from maxmargin.streams import Recipe
 from maxmargin.training.protocol import state_of
@@ -73,8 +73,11 @@ def test_trusted_types_are_those_of_other_parts_too(clf):
 
 
 @needs_skops
-def test_prediction_sets_are_kept():
-    clf = streamed(ConformalClassifier(Perceptron()))
+@pytest.mark.parametrize(
+    "clf", [ConformalClassifier(Perceptron()), LabelQueries(Perceptron(), random_state=0)], ids=repr
+)
+def test_wrappers_are_kept(clf):
+    streamed(clf)
     again = skops.loads(skops.dumps(clf), trusted=TRUSTED_TYPES)
     assert known_to(state_of(again)) == known_to(state_of(clf))
 

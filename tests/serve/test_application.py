@@ -14,8 +14,17 @@ pytest.importorskip("starlette")
 pytest.importorskip("msgspec")
 
 from serve.asking import NDJSON, ask, asked, learn, lines
+from sklearn.base import clone
 
-from maxmargin import AMIRA, AutoMargin, PassiveAggressive, Perceptron, load, streams
+from maxmargin import (
+    AMIRA,
+    AutoMargin,
+    LabelQueries,
+    PassiveAggressive,
+    Perceptron,
+    load,
+    streams,
+)
 from maxmargin.certificates.error_bound import error_bound
 from maxmargin.evaluate import explain, progressive
 from maxmargin.serve import create_app
@@ -168,6 +177,38 @@ def test_prediction_sets(opened):
     assert coverage["target"] == 0.8
     assert abs(coverage["observed"] - 0.8) <= coverage["bound"]
     assert ask(opened(folder="plain"), "POST", "/predict", row).status == 422
+
+
+def test_questions(opened):
+    """Rows are asked for as outside of the server; what is learned is learned in any case."""
+    clf = LabelQueries(AutoMargin(random_state=0), budget=0.3, random_state=0)
+    app = opened(clf)
+    alone, (rows, labels) = clone(clf), rows_and_labels(120)
+    assert ask(app, "POST", "/predict", {"row": rows[0], "ask": True}).json["ask"]
+    assert alone.query_one(rows[0])
+    body = {"rows": rows[:60], "labels": labels[:60]}
+    assert ask(app, "POST", "/learn", body).json["learned"] == 60
+    order = np.arange(60, dtype=np.int32)
+    alone.learn_labelled(rows[:60], np.array(labels[:60]), order, CLASSES)
+    one = ask(app, "POST", "/predict", {"row": rows[60], "ask": True}).json
+    predicted = alone.predict_one(rows[60])
+    assert one == {"prediction": predicted, "ask": alone.query_one(rows[60])}
+    many = ask(app, "POST", "/predict", {"rows": rows[61:], "ask": True}).json
+    assert many["ask"] == [alone.query_one(row) for row in rows[61:]]
+    assert 0 < sum(many["ask"]) < 59
+    learn(app, rows[60], labels[60])
+    alone.learn_one(rows[60], labels[60])
+    served = load(io.BytesIO(ask(app, "GET", "/model/file").body))
+    assert served.decision_one(rows[3]) == alone.decision_one(rows[3])
+    assert (served.n_rows_, served.n_queries_) == (alone.n_rows_, alone.n_queries_)
+    assert ask(app, "POST", "/predict", {"row": rows[1], "why": True}).status == 200
+    plain = opened(folder="plain")
+    assert ask(plain, "POST", "/predict", {"row": {"a": 1}, "ask": True}).status == 422
+    app.close()
+    again = opened(None, None)
+    assert ask(again, "POST", "/predict", {"row": rows[0], "ask": True}).status == 200
+    served = load(io.BytesIO(ask(again, "GET", "/model/file").body))
+    assert served.n_rows_ == alone.n_rows_ + 1
 
 
 def test_labels_that_come_later(app):

@@ -83,9 +83,9 @@ class LabelQueries(WrappingLearner):
         That of the next row.
     accuracy_ : AccuracyEstimate
         The accuracy of the predictions for all rows, estimated from the labels that were asked for,
-        and its standard error; each label must be learned before the next row is asked about. A
-        mistake on a row that was asked for with probability p counts ``1 / p``, so that there is no
-        bias.
+        and its standard error. A mistake on a row that was asked for with probability p counts
+        ``1 / p``, so that there is no bias. The row that `learn_one` learns after a question is
+        taken for its answer; there is no estimate if answers come later than the next question.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -225,8 +225,8 @@ class LabelQueries(WrappingLearner):
     ) -> Self:
         """Ask for the label of each row, in the given order, and learn from it if it was asked for.
 
-        Questions and model do not depend on how a stream is split into calls. Rows that are known
-        to be labelled are for `learn_one`, or for `partial_fit` of `estimator_`.
+        Questions and model do not depend on how a stream is split into calls. Rows that are to be
+        learned in any case are for `learn_one`, or for `learn_labelled`.
 
         Parameters
         ----------
@@ -301,19 +301,50 @@ class LabelQueries(WrappingLearner):
         self
         """
         self.check_parameters()
-        sampler, inner, state = self.sampler(), self.learner(), self.__state__()
+        sampler, inner = self.sampler(), self.learner()
+        state = self.__state__()
         code = self._code_before(state, y, classes)
         if hasattr(inner, "learn_one"):
             inner.learn_one(x, y, w=w, classes=classes, grow=grow)
         else:
             batch = self._batch_of(x, y, w, classes, grow)
             inner.partial_fit(batch.X, batch.y, classes=classes, sample_weight=batch.weight)
-        if (learned := inner.__state__()) is not state:
-            self._state = learned
-            if sampler_in(learned) is not sampler:
-                self._put_sampler(sampler)
+        self._keep(inner.__state__(), sampler)
         sampler.judge(code)
         return self
+
+    @if_taking_rows
+    def learn_labelled(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        order: np.ndarray,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`score_then_learn` of the learner: all rows, whose labels are there without a question.
+
+        Parameters
+        ----------
+        X, y, order, classes, sample_weight
+            As `PassiveAggressive.score_then_learn` takes them.
+
+        Returns
+        -------
+        outputs, updates
+            As `PassiveAggressive.score_then_learn` returns them.
+        """
+        self.check_parameters()
+        sampler, inner = self.sampler(), self.learner()
+        found = inner.score_then_learn(X, y, order, classes, sample_weight)
+        self._keep(inner.__state__(), sampler)
+        return found
+
+    def _keep(self, learned: State, sampler: QuerySampler) -> None:
+        """Take over the state of the learner, and this sampler."""
+        self._state = learned
+        if sampler_in(learned) is not sampler:
+            self._put_sampler(sampler)
 
     @staticmethod
     def _code_before(state: State | None, y: Hashable, classes: ArrayLike | None) -> int:

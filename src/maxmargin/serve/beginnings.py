@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import maxmargin
-from maxmargin import ConformalClassifier
+from maxmargin import ConformalClassifier, LabelQueries
+from maxmargin.estimator.wrapping_learner import WrappingLearner
 from maxmargin.persistence import load, save
 
 # Learners without a seed get one: what they learn must be the same whenever it is learned again.
@@ -25,6 +26,10 @@ def servable(learner: Any, coverage: float | None = None) -> Any:
     """The learner with a seed, and with prediction sets if asked for; or a ValueError."""
     if coverage is not None and not isinstance(learner, ConformalClassifier):
         learner = ConformalClassifier(learner, coverage=coverage)
+    if isinstance(learner, WrappingLearner) and learner.clf is None:
+        learner.clf = learner.default()
+    if isinstance(learner, LabelQueries) and learner.random_state is None:
+        learner.random_state = SEED
     inner = inner_of(learner)
     if hasattr(inner, "steps") or not hasattr(inner, "learn_one"):
         raise ValueError(
@@ -42,8 +47,8 @@ def servable(learner: Any, coverage: float | None = None) -> Any:
 
 
 def inner_of(learner: Any) -> Any:
-    """The learner in a `ConformalClassifier`, or the learner itself."""
-    return learner.clf if isinstance(learner, ConformalClassifier) else learner
+    """The learner in a wrapper, or the learner itself."""
+    return learner.clf if isinstance(learner, WrappingLearner) else learner
 
 
 def checked_classes(learner: Any, classes: Any) -> np.ndarray:
@@ -69,6 +74,8 @@ def description(learner: Any, classes: np.ndarray) -> dict[str, str]:
         "classes": json.dumps(classes.tolist()),
         "coverage": json.dumps(getattr(learner, "coverage", None)),
     }
+    if isinstance(learner, LabelQueries):  # its file says all of it
+        return found | {"labels": json.dumps([learner.budget, learner.b])}
     if not learner.__sklearn_is_fitted__():
         parameters = inner_of(learner).get_params(deep=False)
         try:

@@ -98,6 +98,13 @@ class PredictBody(Body):
     set: Annotated[
         bool, Meta(description="Return the prediction set, too (`serve --coverage 0.9`).")
     ] = False
+    ask: Annotated[
+        bool,
+        Meta(
+            description="Return whether the label of the row is worth asking for, too; the model "
+            "must be a `LabelQueries`."
+        ),
+    ] = False
     why: Annotated[
         bool,
         Meta(description="Return the 20 largest contributions of columns to the score, too."),
@@ -160,6 +167,7 @@ class Prediction(TypedDict, total=False):
     scores: dict[str, float]
     probabilities: dict[str, float]
     set: list[Label]
+    ask: bool
     why: dict[str, float]
     id: Id
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from maxmargin import __version__
+from maxmargin import LabelQueries, __version__
 from maxmargin.certificates.error_bound import error_bound
 from maxmargin.evaluate import DriftAlarm, explain
 from maxmargin.evaluate.explanation import words_of
@@ -247,7 +247,9 @@ class ServedModel:
             return outputs
         given = None if weights is None else np.array(weights)
         order = np.arange(truth.size, dtype=np.int32)
-        outputs, _ = learner.score_then_learn(rows, self.classes[truth], order, classes, given)
+        is_asked = isinstance(learner, LabelQueries)
+        learn = learner.learn_labelled if is_asked else learner.score_then_learn
+        outputs, _ = learn(rows, self.classes[truth], order, classes, given)
         self.is_fitted = True
         return outputs.reshape(truth.size, -1)
 
@@ -279,7 +281,7 @@ class ServedModel:
     def predict(self, rows: Any, asked: PredictBody) -> dict[str, list[Any]]:
         """The fields of an answer, with a value for each row."""
         learner, labels = self.learner, self.labels
-        is_more = asked.scores or asked.proba or asked.set or asked.why
+        is_more = asked.scores or asked.proba or asked.set or asked.ask or asked.why
         self.check_columns(rows)
         try:
             is_single = len(rows) == 1 and (not self.has_recipe or isinstance(rows, list))
@@ -294,6 +296,8 @@ class ServedModel:
                 found["probabilities"] = self._by_class(self._probabilities(rows))
             if asked.set:
                 found["set"] = self._sets(rows)
+            if asked.ask:
+                found["ask"] = self._questions(rows)
             if asked.why:
                 found["why"] = self._contributions(rows)
         except (ValueError, OverflowError) as error:  # an integer may be too large for a float
@@ -315,6 +319,15 @@ class ServedModel:
             return [list(self.labels)] * len(rows)
         found = [self.learner.predict_set_one(row) for row in rows]
         return [[label for label in self.labels if label in each] for each in found]
+
+    def _questions(self, rows: Any) -> list[bool]:
+        """Whether to ask for the label of each row, which counts it as seen.
+
+        These counts are no events: a server that starts again has those of the last snapshot.
+        """
+        if not isinstance(self.learner, LabelQueries):
+            raise Refusal(422, "ask: this model asks for no labels; LabelQueries does.")
+        return [self.learner.query_one(row) for row in rows]
 
     def _contributions(self, rows: Any) -> list[dict[str, float]]:
         """The largest contributions to the prediction for each row; none before any was learned."""
