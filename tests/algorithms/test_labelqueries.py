@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from campaigns.label_queries import is_within_bounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from persistence.states import known_to
@@ -342,6 +343,12 @@ def test_adapted_b_keeps_its_bound():
         total += (b * mistaken).sum() - left
         variance += (b * f * mistaken).sum()
     assert abs(total) < 4.0 * math.sqrt(variance)
+
+
+@pytest.mark.parametrize("k", [1, 4, 6, 11, 12, 15])
+def test_a_sample_of_the_campaign(k):
+    """Of tests/campaigns/label_queries.py, with every learner and kind of stream."""
+    assert is_within_bounds(k)
 
 
 # ------------------------------------------------------------------------------------- the accuracy

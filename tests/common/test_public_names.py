@@ -89,6 +89,7 @@ def test_every_algorithm_is_public():
         "bound_arguments",
         "conformalclassifier",
         "diagonal_learner",
+        "labelqueries",
         "leading_experts",
         "movingtargets",
     }

@@ -20,7 +20,11 @@ needs_real_data = pytest.mark.skipif(
     "MAXMARGIN_DATA" not in os.environ, reason="MAXMARGIN_DATA names no folder"
 )
 needs_river = pytest.mark.skipif(find_spec("river") is None, reason="there is no river")
-NEEDED = {"plot_electricity": needs_real_data, "plot_river": needs_river}
+NEEDED = {
+    "plot_electricity": needs_real_data,
+    "plot_label_queries": needs_real_data,
+    "plot_river": needs_river,
+}
 # What the variables of an example must say in the end.
 CLAIMS = {}
 
@@ -285,6 +289,18 @@ def plot_growing(facts):
     assert facts["same"]
     assert facts["between"] > facts["before"] + 0.3
     assert facts["behind"] > 0.95
+
+
+@claims
+def plot_label_queries(facts):
+    found, everything = facts["found"], facts["everything"]
+    for name in ("Adult", "electricity"):
+        near, random = found[name, "near_the_margin"], found[name, "at_random"]
+        assert (near[:, 0] > random[:, 0]).all()
+        assert (near[:, 1] < np.array(facts["shares"]) + 0.004).all()
+    lost = everything["Adult"] - found["Adult", "near_the_margin"][1, 0]
+    assert lost < 0.007
+    assert lost < 0.6 * (everything["Adult"] - found["Adult", "at_random"][1, 0])
 
 
 @claims

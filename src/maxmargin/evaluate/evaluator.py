@@ -215,7 +215,7 @@ class Evaluator:
         clf, size = self.clf, len(self.codes)
         if self.asks:
             counts = row.weight is None or row.weight.any()
-            self.asked.append(counts and clf.query_one(_only_row(row.X)))
+            self.asked.append(bool(counts) and clf.query_one(_only_row(row.X)))
             return np.array([[self.asked[-1], np.nan]])
         if not self.has_sets:
             return np.empty((1, 0))

@@ -52,9 +52,9 @@ class AccuracyEstimate(NamedTuple):
     Attributes
     ----------
     accuracy : float
-        Without bias; NaN if a label that was asked for was not learned before the next row.
+        NaN if a label that was asked for was not learned before the next row.
     standard_error : float
-        The square root of an unbiased estimate of its variance, given the predictions.
+        From an unbiased estimate of the variance of the sum of weighted mistakes.
     rows : int
         Rows that could have been asked for. Those that were not, because the share of labels was
         used up, are not part of the estimate.
