@@ -53,8 +53,8 @@ for name, (X, y) in streams.items():
     print(f"{name:12}{'all labels':40}{100 * everything[name]:7.2f} %")
 
 # %%
-# On Adult a tenth of the labels is nearly as good as all of them. On electricity, where a label is
-# mostly the one before, the labels that were not asked for are missed.
+# On Adult a tenth of the labels is nearly as good as all of them. The labels of electricity come in
+# runs, which only a learner that sees most of them can follow.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for ax, name in zip(axes, streams, strict=True):
