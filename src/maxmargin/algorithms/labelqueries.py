@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from maxmargin._extras import Self
 from maxmargin._validation import Interval
@@ -27,8 +26,8 @@ from maxmargin.training.label_queries import (
     AccuracyEstimate,
     QuerySampler,
     QueryTrainer,
+    Questions,
     code_of,
-    new_sampler,
     sampler_in,
 )
 from maxmargin.training.online import default_label, known_classes, score_then_learn
@@ -141,19 +140,19 @@ class LabelQueries(WrappingLearner):
         return self._trainer_with()
 
     def _trainer_with(self, seen: np.ndarray = NO_QUERIES) -> QueryTrainer:
-        return QueryTrainer(trainer_of(self.learner()), self._new_sampler(), seen)
+        return QueryTrainer(trainer_of(self.learner()), self._questions(), seen)
 
-    def _new_sampler(self) -> QuerySampler:
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return new_sampler(float(self.budget), None if self.b is None else float(self.b), seed)
+    def _questions(self) -> Questions:
+        b = None if self.b is None else float(self.b)
+        return Questions(float(self.budget), b, self.random_state)
 
     def sampler(self) -> QuerySampler:
         """What decides about the next row."""
         state = self.__state__()
-        found = self._begun if state is None else sampler_in(state)
-        rule = [0.0, self.b] if self.b is not None else [self.budget, 0.0]
-        if found is None or found.rule.tolist() != rule:
-            self._put_sampler(found := self._new_sampler())
+        before = self._begun if state is None else sampler_in(state)
+        found = self._questions().sampler_for(before)
+        if found is not before:
+            self._put_sampler(found)
         return found
 
     def _put_sampler(self, sampler: QuerySampler) -> None:
@@ -209,8 +208,8 @@ class LabelQueries(WrappingLearner):
         if y.ndim == 2 and y.shape[1] > 1:
             raise ValueError("LabelQueries needs rows with one label each.")
         inner = clone(self.learner()).fit(X, y, sample_weight=sample_weight)
-        state = inner.__state__()
-        self._state = state._replace(more={**state.more, QUERIES: self._new_sampler()})
+        state, sampler = inner.__state__(), self._questions().sampler_for(None)
+        self._state = state._replace(more={**state.more, QUERIES: sampler})
         return self
 
     @if_taking_rows

@@ -17,6 +17,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
 from maxmargin.certificates.query_bounds import SLACK
 from maxmargin.core.array_fields import Array
@@ -158,9 +159,8 @@ def uniform(seed: float, place: float) -> float:
 
 def new_sampler(share: float, b: float | None, seed: int) -> QuerySampler:
     """One that has seen no rows."""
-    rule = [0.0, b] if b is not None else [share, 0.0]
     return QuerySampler(
-        rule=np.array(rule, dtype=np.float64),
+        rule=np.array([share, 0.0] if b is None else [0.0, b]),
         seed=np.array([float(seed)]),
         counts=np.zeros(2),
         mean_margin=np.zeros(1),
@@ -184,6 +184,23 @@ def what_is_wrong(sampler: QuerySampler) -> str:
     return ""
 
 
+class Questions(NamedTuple):
+    """The hyper-parameters of questions."""
+
+    share: float
+    b: float | None
+    random_state: Any
+
+    def sampler_for(self, before: QuerySampler | None) -> QuerySampler:
+        """The one before, or a new one if there was none, or one for another rule."""
+        if before is not None:
+            fixed = 0.0 if self.b is None else self.b
+            if before.rule.tolist() == [0.0 if fixed else self.share, fixed]:
+                return before
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return new_sampler(self.share, self.b, seed)
+
+
 def sampler_in(state: State | None) -> QuerySampler | None:
     return None if state is None else state.more.get(QUERIES)
 
@@ -194,13 +211,13 @@ class QueryTrainer:
     Parameters
     ----------
     inner : the trainer of the learner
-    blank : a sampler that has seen no rows, for a stream that begins
+    questions : the hyper-parameters
     seen : array of shape (places, 2), which receives for each place of the order whether the label
         was asked for, and the probability of that; empty if that is not needed
     """
 
-    def __init__(self, inner: Trainer, blank: QuerySampler, seen: np.ndarray = NO_QUERIES) -> None:
-        self.inner, self.blank, self.seen = inner, blank, seen
+    def __init__(self, inner: Trainer, questions: Questions, seen: np.ndarray = NO_QUERIES) -> None:
+        self.inner, self.questions, self.seen = inner, questions, seen
         self.options, self.can_grow = inner.options, inner.can_grow
 
     @property
@@ -215,9 +232,7 @@ class QueryTrainer:
         rows = self._rows(state, batch)
         if not owned:
             state = copy.deepcopy(state)  # an error in a later row must not change it
-        sampler = sampler_in(state)
-        if sampler is None or (sampler.rule != self.blank.rule).any():
-            sampler = copy.deepcopy(self.blank)
+        sampler = self.questions.sampler_for(sampler_in(state))
         if state is not None:
             # The rows of the matrix have no names.
             state = state._replace(features=Features(state.features.count))
