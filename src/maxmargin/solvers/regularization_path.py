@@ -93,10 +93,10 @@ class RegularizationPath(NamedTuple):
         The share of rows that are classified wrongly by weights found without them (where rows
         can have several labels: of labels).
     loo_loss : ndarray of shape (n_lambdas,)
-        The mean of their squared hinge losses, summed over all problems. `best` goes by it. Where
-        folds are left out, outputs are first multiplied and shifted as suits them best. With
-        ``multiclass="joint"``: the mean log loss of ``softmax(t f)`` for the outputs f and the
-        factor t at which it is least.
+        What `best` goes by. With more than two classes, the mean log loss of ``softmax(t f)`` for
+        the outputs f and the factor t at which it is least. Otherwise, and with proved bounds, the
+        mean of squared hinge losses, summed over all problems; where folds are left out, outputs
+        are first multiplied and shifted as suits them best.
     margins, bounds : ndarray of shape (n_lambdas, n_problems)
         Margins reached and bounds on the best possible ones, as in `certificate_`.
     method : {"leave-one-out", "5 folds"}
@@ -259,7 +259,8 @@ def follow_path(
         tol = min(problems.task.tol, REFITTED)
         problems = problems._replace(task=problems.task._replace(tol=tol))
     most = problems.numbers.size if proves else MOST_LEFT_OUT
-    kind = _JointTally if problems.joint else _Tally
+    together = problems.one_class and len(parts) == 1 and not proves
+    kind = _ClassTally if problems.joint or together else _Tally
     tally, *enclosing = [kind(problems, lambdas.size, most) for _ in range(1 + 2 * proves)]
     margins, bounds = np.full((2, lambdas.size, count), np.nan)
     weights: np.ndarray | None = None
@@ -485,8 +486,8 @@ def best_scaled(margins: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> 
     return columns @ found
 
 
-class _JointTally(_Tally):
-    """The same for classes that are solved together; ``loss`` is a `scaled_log_loss`."""
+class _ClassTally(_Tally):
+    """The same where each row has one of several classes; ``loss`` is a `scaled_log_loss`."""
 
     def add_sample(
         self, k: int, part: slice, oracle: Any, margins: np.ndarray, losses: np.ndarray
@@ -501,7 +502,8 @@ class _JointTally(_Tally):
         outputs, weights = np.where(own, margins, -margins), self.weight[self.places]
         rivals = np.where(own, -np.inf, outputs).max(axis=0)
         self.wrong[k] = (outputs.T[own.T] <= rivals) @ weights / self.left_out
-        self.loss[k], _ = scaled_log_loss(outputs, own, weights)
+        # Of weights of any size, the choice is the same.
+        self.loss[k], _ = scaled_log_loss(outputs, own, weights / weights.mean())
 
     def error(self) -> np.ndarray:
         return self.wrong
