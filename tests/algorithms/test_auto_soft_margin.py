@@ -47,7 +47,7 @@ def test_the_path_of_auto_is_a_part_of_the_whole(classes):
         np.testing.assert_allclose(getattr(auto.path_, name), wanted, rtol=1e-4, err_msg=name)
     if classes == 2:  # losses of several classes may have more than one minimum
         assert auto.path_.soft_margin == whole.soft_margin
-    assert auto.path_.loo_loss.min() < 1.02 * whole.loo_loss.min()
+    assert auto.path_.loo_loss.min() < 1.05 * whole.loo_loss.min()
     assert (whole.ratio >= 0.999).all()
 
 

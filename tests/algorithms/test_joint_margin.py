@@ -218,12 +218,14 @@ def test_the_loss_of_a_path_does_not_depend_on_the_size_of_outputs():
     random = np.random.default_rng(6)
     own = np.eye(4, dtype=bool)[random.integers(0, 4, 50)].T
     outputs, weights = random.normal(size=(4, 50)) + own, random.uniform(0.5, 2.0, 50)
-    loss, best = regularization_path.scaled_log_loss(outputs, own, weights)
+    share = 0.98
+    loss, best = regularization_path.scaled_log_loss(outputs, own, weights, share)
     for factor in (1e-6, 7.0, 1e6):
-        again, scaled_best = regularization_path.scaled_log_loss(factor * outputs, own, weights)
+        again, scaled_best = regularization_path.scaled_log_loss(
+            factor * outputs, own, weights, share
+        )
         assert again == pytest.approx(loss, rel=1e-9)
         assert factor * scaled_best == pytest.approx(best, rel=1e-4)
-    share = (weights.sum() + 1.0) / (weights.sum() + 2.0)
     targets = np.where(own, share, (1.0 - share) / 3.0)
 
     def scaled(t):
@@ -233,7 +235,7 @@ def test_the_loss_of_a_path_does_not_depend_on_the_size_of_outputs():
     assert loss == pytest.approx(scaled(best), rel=1e-9)
     assert loss == pytest.approx(min(map(scaled, np.linspace(0.0, 5.0, 5001))), rel=1e-6)
     # Outputs that say the opposite are worth nothing.
-    turned, _ = regularization_path.scaled_log_loss(-outputs, own, weights)
+    turned, _ = regularization_path.scaled_log_loss(-outputs, own, weights, share)
     assert turned == pytest.approx(np.log(4.0), rel=1e-5)
 
 

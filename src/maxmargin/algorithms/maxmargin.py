@@ -885,8 +885,13 @@ def _lambdas(data: LinearRows | KernelRows | JointRows, given: ArrayLike | None)
 
 
 def fitted_softmax(scores: np.ndarray, own: np.ndarray, weights: np.ndarray) -> Sigmoids:
-    """The maps of classes that were learned together: all have one factor."""
-    _, factor = scaled_log_loss(scores, own, weights)
+    """The maps of classes that were learned together: all have one factor.
+
+    With the total weight N, the probability of a row's class should be ``(N + 1) / (N + 2)``, as in
+    Platt's method.
+    """
+    sure = (weights.sum() + 1.0) / (weights.sum() + 2.0)
+    _, factor = scaled_log_loss(scores, own, weights, sure)
     scale = np.full(len(scores), float(np.abs(scores).mean()) or 1.0)
     return Sigmoids(0.0 * scale, factor * scale, scale)
 

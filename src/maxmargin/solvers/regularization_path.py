@@ -40,6 +40,8 @@ UNKNOWN = np.finfo(float).max
 PROVED, REFITTED = 1e-6, 1e-8
 # How precise the factor of outputs is, of which `scaled_log_loss` is a function.
 PRECISE = 1e-6
+# The probability that the class of a row should have, where lambda is chosen.
+SURE = 0.999
 BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
 Rows = LinearRows | KernelRows | JointRows
 
@@ -502,25 +504,23 @@ class _ClassTally(_Tally):
         outputs, weights = np.where(own, margins, -margins), self.weight[self.places]
         rivals = np.where(own, -np.inf, outputs).max(axis=0)
         self.wrong[k] = (outputs.T[own.T] <= rivals) @ weights / self.left_out
-        # Of weights of any size, the choice is the same.
-        self.loss[k], _ = scaled_log_loss(outputs, own, weights / weights.mean())
+        self.loss[k], _ = scaled_log_loss(outputs, own, weights, SURE)
 
     def error(self) -> np.ndarray:
         return self.wrong
 
 
 def scaled_log_loss(
-    outputs: np.ndarray, own: np.ndarray, weights: np.ndarray
+    outputs: np.ndarray, own: np.ndarray, weights: np.ndarray, sure: float
 ) -> tuple[float, float]:
     """The least mean log loss of ``softmax(t f)``, and the factor t >= 0 with that loss.
 
     So only the shape of outputs counts: a small lambda is not punished for large outputs. The
-    probability of the own class should be ``(N + 1) / (N + 2)``, with the total weight N, so that
-    the factor remains finite where no row is classified wrongly. NaN unless all outputs are finite.
+    probability of the own class should be ``sure``, so that the factor remains finite where no row
+    is classified wrongly. NaN unless all outputs are finite.
     """
     if not np.isfinite(outputs).all():
         return np.nan, np.nan
-    sure = (weights.sum() + 1.0) / (weights.sum() + 2.0)
     targets = np.where(own, sure, (1.0 - sure) / (own.shape[0] - 1.0))
     unit = float(np.abs(outputs).max()) or 1.0
     scores, shares = outputs / unit, weights / weights.sum()
