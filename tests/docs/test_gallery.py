@@ -241,6 +241,16 @@ def assert_best_answers_are_the_best(facts):
 
 
 @claims
+def plot_table_in_memory(facts):
+    errors, losses = facts["errors"], facts["losses"]
+    assert min(losses, key=losses.get) == 'MaxMargin(kernel="auto")'
+    assert max(errors.values()) < min(errors.values()) + 0.03
+    scales = facts["clf"][-1].column_scales_
+    names = facts["clf"][:-1].get_feature_names_out()
+    assert names[np.argsort(-scales)[:2]].tolist() == ["usage_gb", "calls"]
+
+
+@claims
 def plot_scikit_learn(facts):
     assert facts["accuracy"] > 0.95
     assert facts["clf"].certificate_.ratio > 0.999
