@@ -12,8 +12,8 @@ Kernel learners on a GPU. Each of these prints lines of JSON:
 - ``linear``: MaxMargin on 10 million dense rows of 100 features, which are on the device.
 - ``curved``: MaxMargin with the rbf kernel on 200,000 rows of 54 features with a curved boundary,
   whose kernel matrix is never held.
-- ``laplacian``: MaxMargin with a laplacian kernel and learned scales of columns on 60,000 rows of 54
-  features.
+- ``laplacian``: MaxMargin with a laplacian kernel and learned scales of columns on 60,000 rows of
+  54 features.
 - ``table``: MaxMargin(kernel="auto") with landmarks on 300,000 rows of 20 columns, beside
   HistGradientBoosting.
 

@@ -3,8 +3,8 @@ A table in memory
 =================
 
 ``MaxMargin(kernel="auto")`` takes columns in any units, numbers and categories alike, and chooses
-its kernel, the scales of columns and the regularization itself. Here it stands beside trees, all with
-default parameters: their errors are similar, its probabilities are better.
+its kernel, the scales of columns and the regularization itself. Here it stands beside trees, all
+with default parameters.
 """
 
 import matplotlib.pyplot as plt

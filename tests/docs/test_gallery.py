@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.ensemble  # noqa: F401 (whose first import makes a generator without a seed)
 from scipy.optimize import nnls
 
 from maxmargin import AMIRA
