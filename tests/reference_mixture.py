@@ -8,8 +8,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-# Loss, parameter, and the kind of the diagonal matrix.
+# Loss, parameter, and the kind of the matrix.
 EXPERTS = [
+    ("newton", 1.0, "standardized full"),
     ("hinge", 1.0, "column"),
     ("hinge", 1.0, "all"),
     ("hinge", 1.0, "raw"),
@@ -115,6 +116,30 @@ class Expert:
         self.G += gain * x**2
 
 
+class FullExpert(Expert):
+    """An extended Kalman filter for logistic regression."""
+
+    def __init__(self, loss, parameter, kind, width):
+        super().__init__(loss, parameter, kind, width)
+        self.P, self.slope = np.eye(width + 1), 1.0
+
+    def chance(self, z, surprise):
+        z = np.clip(z, -10.0, 10.0)
+        moderated = self.w @ z / math.sqrt(1.0 + math.pi / 8.0 * (z @ self.P @ z))
+        self.f, largest = float(moderated), math.log(1e6 - 1)
+        odds = self.slope * self.f + self.offset + self.follow * surprise
+        return expit(np.clip(odds, -largest, largest))
+
+    def step(self, z, y, weight):
+        z = np.clip(z, -10.0, 10.0)
+        along = self.P @ z
+        v = float(z @ along)
+        wrong = implicit(y * float(self.w @ z), weight, v) / weight
+        curvature = weight * wrong * (1.0 - wrong)
+        self.w += weight * wrong * y * along
+        self.P -= curvature / (1.0 + curvature * v) * np.outer(along, along)
+
+
 class Standardizer:
     """Columns in units of their standard deviations, from all rows so far and the one at hand."""
 
@@ -195,7 +220,8 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
     """Log-odds of each row before it is learned from, the weights of experts at the end, and the
     log losses of all experts on the way, by their own probabilities."""
     rows = np.column_stack([X, np.full(len(X), offset)])
-    members = [Expert(*each, X.shape[1]) for each in experts]
+    kinds = {"standardized full": FullExpert}
+    members = [kinds.get(each[2], Expert)(*each, X.shape[1]) for each in experts]
     standardizer = Standardizer(X.shape[1], offset > 0.0)
     members += [Curved(*each) for each in curved]
     N, shares = len(members), np.full(len(members), 1.0 / len(members))

@@ -15,13 +15,14 @@ from scipy.special import expit
 from maxmargin import AutoMargin
 from maxmargin.evaluate import certify, progressive
 from maxmargin.experts.expert_loop import learn_rows
+from maxmargin.experts.full_matrix import FULL_MATRIX
 from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.scaled_columns import BY_COLUMN, ROOTED
 from maxmargin.experts.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED
 from maxmargin.training.protocol import state_of
 
 # Their outputs do not depend on the units of columns.
-UNITLESS = [BY_COLUMN, ROOTED, STANDARDIZED, STANDARDIZED_ROOTED]
+UNITLESS = [FULL_MATRIX, BY_COLUMN, ROOTED, STANDARDIZED, STANDARDIZED_ROOTED]
 
 
 def problem(rows=120, width=4, classes=2, seed=0, density=1.0):
@@ -71,7 +72,7 @@ def test_columns_are_centered_while_most_of_their_values_are_not_0():
         np.testing.assert_allclose(odds[:, 0], wanted, rtol=1e-7, atol=1e-8)
         columns = state_of(clf).model.experts.standardized
         assert sorted(columns.listed[0, : columns.listed_count[0]]) == [1, 2, 3]
-        features = state_of(clf).model.planes(4)[1].features
+        features = state_of(clf).model.planes(4)[-1].features
         assert features.centers[0] == 0.0
         np.testing.assert_allclose(features.centers[1:], X[:, 1:].mean(axis=0), rtol=1e-12)
         spreads = 151 * X[:, 1:].var(axis=0)
@@ -87,7 +88,7 @@ def test_offsets_of_columns_do_not_matter_to_standardized_ones():
     foretold(theirs, X + 1000.0 * offsets, codes)
     mine, others = outputs_of_experts(ours, X), outputs_of_experts(theirs, X + 1000.0 * offsets)
     kinds = state_of(ours).model.spec.mixture
-    free = np.isin(kinds, [STANDARDIZED, STANDARDIZED_ROOTED])
+    free = np.isin(kinds, [FULL_MATRIX, STANDARDIZED, STANDARDIZED_ROOTED])
     np.testing.assert_allclose(mine[..., free], others[..., free], rtol=1e-6, atol=1e-8)
     assert not np.allclose(mine[..., ~free], others[..., ~free], rtol=0.1)
 
@@ -131,7 +132,7 @@ def test_compiled_and_plain_loops_agree_to_the_bit(monkeypatch):
     compiled = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
     monkeypatch.setattr("maxmargin.models.expert_model.run_loop", _plainly)
     plain = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
-    for name in ("columns", "standardized", "mixture"):
+    for name in ("full", "columns", "standardized", "mixture"):
         ours = getattr(state_of(compiled).model.experts, name)
         theirs = getattr(state_of(plain).model.experts, name)
         for one, other in zip(ours, theirs, strict=True):
@@ -144,17 +145,23 @@ def _plainly(rows, targets, order, table, experts, tally, trace, **_):
 
 def outputs_of_experts(clf, X):
     """By the formulas that are exported; axes: row, problem, expert."""
-    direct, scaled = state_of(clf).model.planes(X.shape[1])
+    full, direct, scaled = state_of(clf).model.planes(X.shape[1])
     differences = X - scaled.features.centers
     squares = np.maximum(scaled.features.spreads + differences**2, 1e-300)
     z = differences * np.sqrt(scaled.features.counts / squares)
-    return np.concatenate(
-        [
-            np.einsum("nj,cej->nce", each, group.weights) + group.intercepts
-            for each, group in ((X, direct), (z, scaled))
-        ],
-        axis=2,
-    )
+    outputs = [
+        np.einsum("nj,cej->nce", each, group.weights) + group.intercepts
+        for each, group in ((X, direct), (z, scaled))
+    ]
+    return np.concatenate([moderated(full, z)[..., None], *outputs], axis=2)
+
+
+def moderated(full, z):
+    """The output of the expert with a full matrix; axes: row, problem."""
+    z = np.clip(z, -10.0, 10.0)
+    variances = np.einsum("nj,cjk,nk->nc", z, full.variances, z)
+    variances += 2.0 * z @ full.crosses.T + full.constants
+    return (z @ full.weights.T + full.intercepts) / np.sqrt(1.0 + np.pi / 8.0 * variances)
 
 
 @given(seed=st.integers(0, 1000), powers=st.lists(st.integers(-20, 20), min_size=4, max_size=4))
@@ -166,7 +173,7 @@ def test_units_of_columns_do_not_matter(seed, powers):
     theirs = AutoMargin().partial_fit(X * units, codes, classes=[0, 1])
     mine, others = outputs_of_experts(ours, X), outputs_of_experts(theirs, X * units)
     free = np.isin(state_of(ours).model.spec.mixture, UNITLESS)
-    assert free.sum() == 13
+    assert free.sum() == 14
     np.testing.assert_allclose(mine[..., free], others[..., free], rtol=1e-9, atol=1e-12)
 
 
@@ -231,7 +238,7 @@ def test_large_weights_of_rows_leave_the_most_likely_experts(size):
         chances = random.uniform(0.01, 0.4, experts)
         before = random.dirichlet(np.ones(experts))
         mixed.weights[0] = before
-        mixed.learn_outcome(0, 1.0, np.zeros(experts), chances, size, 9.0, experts)
+        mixed.learn_outcome(0, 1.0, np.zeros(experts), chances, size, 9.0, 0, experts)
         odds = np.log(before) + size * np.log(chances)
         expected = np.exp(odds - np.logaddexp.reduce(odds))
         np.testing.assert_allclose(mixed.weights[0], 0.9 * expected + 0.1 / experts, rtol=1e-6)
@@ -337,8 +344,11 @@ def test_mean_hyperplanes_are_the_means_of_the_experts(classes):
     offsets = state_of(clf).model.experts.mixture.offsets  # without the surprise of the last row
 
     def mean_log_odds(x):
-        outputs = []
-        for group in formula.groups:
+        full, *others = formula.groups
+        d = x - full.features.centers
+        z = d * np.sqrt(full.features.counts / (full.features.spreads + d**2))
+        outputs = [moderated(full, z[None]).T]
+        for group in others:
             z = x
             if group.features is not None:
                 d = x - group.features.centers
@@ -347,7 +357,7 @@ def test_mean_hyperplanes_are_the_means_of_the_experts(classes):
         odds = formula.slopes * np.hstack(outputs) + offsets
         return (clf.weights_ * odds).sum(axis=1)
 
-    basis = formula.groups[1].features
+    basis = formula.groups[-1].features
     center, unit = basis.centers, np.sqrt(basis.spreads / basis.counts)
     for step in (0.0, *np.diag(1e-4 * unit)):
         found = clf.mean_coef_ @ (center + step) + clf.mean_intercept_

@@ -23,6 +23,9 @@ from maxmargin.training.platt import Sigmoids
 from maxmargin.training.protocol import Options
 from maxmargin.training.state import State
 
+# Their matrix takes 8 MB for each class.
+MOST_FULL_COLUMNS = 1000
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoMargin(OnlineClassifier):
@@ -164,6 +167,7 @@ class AutoMargin(OnlineClassifier):
 
     kernel: str = "linear"
     n_components: int = 256
+    full_matrix_columns: int = 64
     max_iter: int = 1
 
     facts = Facts(
@@ -178,6 +182,7 @@ class AutoMargin(OnlineClassifier):
     _parameter_constraints = {
         "kernel": [StrOptions(set(MIXTURES))],
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "full_matrix_columns": [Interval(Integral, 0, MOST_FULL_COLUMNS, closed="both")],
     }
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
@@ -195,6 +200,7 @@ class AutoMargin(OnlineClassifier):
             fit_intercept=self.fit_intercept,
             kernel=self.kernel,
             n_components=self.n_components,
+            full_matrix_columns=self.full_matrix_columns,
             mixture=tuple(one.kind for one in MIXTURES[self.kernel]),
         )
 

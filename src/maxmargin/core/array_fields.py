@@ -372,7 +372,7 @@ def without_private_coordinates(part: Any, width: int) -> Any:
 
 
 def resized(part: Any, dtype: Any = None, **sizes: int) -> Any:
-    """A copy with these axes enlarged; new entries are 0."""
+    """A copy with axes of other lengths; new entries are 0, and only zeros may be dropped."""
     before = sizes_of(part)
     later = {**before, **sizes}
 
@@ -382,7 +382,9 @@ def resized(part: Any, dtype: Any = None, **sizes: int) -> Any:
             return new[:0]
         if not each.is_buffer:
             old = array.reshape(_factors(each, before))
-            new.reshape(_factors(each, later))[tuple(map(slice, old.shape))] = old
+            target = new.reshape(_factors(each, later))
+            both = tuple(map(slice, map(min, old.shape, target.shape)))
+            target[both] = old[both]
         return new
 
     return changed(part, change)

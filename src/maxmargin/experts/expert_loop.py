@@ -14,6 +14,7 @@ from maxmargin.core.array_fields import Array, Buffer, Saved
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.experts.expert_lines import RowEntries, measure_row, predict_row, push_row
 from maxmargin.experts.expert_steps import expert_step
+from maxmargin.experts.full_matrix import FullMatrix
 from maxmargin.experts.mixture import ExpertMixture
 from maxmargin.experts.scaled_columns import ScaledColumns
 from maxmargin.experts.standardized_columns import StandardizedColumns
@@ -48,11 +49,12 @@ class RowScratch(NamedTuple):
 class Experts(NamedTuple):
     """The experts of one or more problems, and their mixture.
 
-    The experts on columns as they are come first, then those on standardized columns, and then
-    those on random features, if any.
+    The expert with a full matrix comes first, then those on columns as they are, those on
+    standardized columns, and those on random features, if any.
 
     Attributes
     ----------
+    full : the expert with a full matrix
     columns, standardized : experts on columns
     curves : experts on random features: `RandomFeatures`, or `NoFeatures`
     mixture : of all experts
@@ -60,6 +62,7 @@ class Experts(NamedTuple):
     scratch : room for intermediate results
     """
 
+    full: Annotated[FullMatrix, Saved()]
     columns: Annotated[ScaledColumns, Saved()]
     standardized: Annotated[StandardizedColumns, Saved()]
     curves: Annotated[Any, Saved()]
@@ -67,15 +70,21 @@ class Experts(NamedTuple):
     updates_made: Annotated[np.ndarray, Array("problems", dtype=np.int64)]
     scratch: RowScratch
 
+    def on_standardized(self):
+        """The number of the first expert with a diagonal matrix on standardized columns."""
+        return 1 + self.columns.weights.shape[2]
+
     def on_columns(self):
         """The number of experts on columns, standardized or not."""
-        return self.columns.weights.shape[2] + self.standardized.weights.shape[2]
+        return self.on_standardized() + self.standardized.weights.shape[2]
 
     def read_row_of_all(self, rows, i):
         """Read row ``i`` for all experts."""
         scratch = self.scratch
         self.columns.read_row(rows, i, scratch.direct)
         self.standardized.standardize(rows, i, scratch.standardized, scratch.values)
+        if self.full.left[0] == 0:
+            self.full.read_slots(scratch.standardized)
         self.curves.read_features(rows, i)
 
     def fill_outputs(self, rows, i, first, found):
@@ -86,13 +95,15 @@ class Experts(NamedTuple):
 
     def log_odds(self, c):
         """The log-odds of problem ``c`` for the row that was read."""
-        scratch, direct = self.scratch, self.columns.weights.shape[2]
-        outputs, on_columns = scratch.outputs, self.on_columns()
-        predict_row(self.columns, c, scratch.direct, outputs, 0)
-        predict_row(self.standardized, c, scratch.standardized, outputs, direct)
+        scratch, first, on_columns = self.scratch, self.full.left[0], self.on_columns()
+        outputs = scratch.outputs
+        if first == 0:
+            outputs[0] = self.full.predict_full(c)
+        predict_row(self.columns, c, scratch.direct, outputs, 1)
+        predict_row(self.standardized, c, scratch.standardized, outputs, self.on_standardized())
         self.curves.predict_curves(c, outputs, on_columns)
         awake = self.curves.awake(c, outputs.size, on_columns)
-        return self.mixture.log_odds_of(c, outputs, scratch.chances, awake)
+        return self.mixture.log_odds_of(c, outputs, scratch.chances, first, awake)
 
     def learn_row(self, table, rows, i, targets, trials):
         """Learn row ``i``, the trial number ``trials``; are the first rows complete with it?
@@ -108,6 +119,9 @@ class Experts(NamedTuple):
         if has_peak:
             self.columns.learn_peaks(row)
         self.standardized.learn_statistics(rows, i)
+        if self.full.outgrown(rows, i):
+            self.full.leave()
+            self.mixture.dismiss_first()
         return self.curves.keep_row(rows, i)
 
     def learn_problem(self, table, c, y, weight, trials, has_peak):
@@ -115,7 +129,7 @@ class Experts(NamedTuple):
 
         Weights on columns whose peak is new change before they learn.
         """
-        columns, standardized, curves = self.columns, self.standardized, self.curves
+        full, columns, standardized, curves = self.full, self.columns, self.standardized, self.curves
         scratch, on_columns = self.scratch, self.on_columns()
         margins, lengths, steps, gains = (
             scratch.margins,
@@ -123,33 +137,37 @@ class Experts(NamedTuple):
             scratch.steps,
             scratch.gains,
         )
-        experts, direct = margins.size, columns.weights.shape[2]
+        experts, first, on_standardized = margins.size, full.left[0], self.on_standardized()
         for e in range(experts):
             margins[e] = scratch.outputs[e]
         if has_peak:
             columns.widen_row(c, scratch.direct)
-            predict_row(columns, c, scratch.direct, margins, 0)
+            predict_row(columns, c, scratch.direct, margins, 1)
+        margins[0], lengths[0] = full.measures[0], full.measures[1]
         for e in range(experts):
             margins[e] *= y
         standardized.begin_columns(c, scratch.standardized)
-        measure_row(columns, c, scratch.direct, lengths, 0)
-        measure_row(standardized, c, scratch.standardized, lengths, direct)
+        measure_row(columns, c, scratch.direct, lengths, 1)
+        measure_row(standardized, c, scratch.standardized, lengths, on_standardized)
         curves.measure_curves(c, lengths, on_columns)
         awake = curves.awake(c, experts, on_columns)
         curves.prepare(table, self.mixture, c, y, weight, scratch, on_columns)
-        for e in range(experts):
+        for e in range(first, experts):
             family, number = table.families[e], table.numbers[e]
             steps[e], gains[e] = expert_step(family, number, margins[e], lengths[e], weight)
-        self.mixture.learn_outcome(c, y, scratch.outputs, scratch.chances, weight, trials, awake)
-        for e in range(experts):
+        outputs, chances = scratch.outputs, scratch.chances
+        self.mixture.learn_outcome(c, y, outputs, chances, weight, trials, first, awake)
+        for e in range(first, experts):
             steps[e] *= y
-        push_row(columns, c, scratch.direct, steps, gains, 0)
-        push_row(standardized, c, scratch.standardized, steps, gains, direct)
+        if first == 0:
+            full.push_full(c, steps[0], gains[0])
+        push_row(columns, c, scratch.direct, steps, gains, 1)
+        push_row(standardized, c, scratch.standardized, steps, gains, on_standardized)
         curves.push_curves(c, steps, gains, on_columns)
         self.updates_made[c] += 1
 
 
-bridge("on_columns", "read_row_of_all", "log_odds", "learn_row", "learn_problem")
+bridge("on_standardized", "on_columns", "read_row_of_all", "log_odds", "learn_row", "learn_problem")
 
 
 @Compiled

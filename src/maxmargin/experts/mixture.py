@@ -58,14 +58,15 @@ class ExpertMixture(NamedTuple):
         odds = self.slopes[c, e] * output + self.offsets[c, e] + self.follows[c, e] * surprise
         return 1.0 / (1.0 + math.exp(-max(-LARGEST_ODDS, min(LARGEST_ODDS, odds))))
 
-    def log_odds_of(self, c, outputs, chances, awake):
+    def log_odds_of(self, c, outputs, chances, first, awake):
         """The log-odds of the mixture; those of experts are put into ``chances``, as chances.
 
-        Experts from ``awake`` on cannot predict yet: they follow the mixture of the others. NaN if
-        an output is not finite, which a chance would not show.
+        Experts before ``first`` have left. Those from ``awake`` on cannot predict yet: they
+        follow the mixture of the others. NaN if an output is not finite, which a chance would not
+        show.
         """
         chance = total = nothing = 0.0
-        for e in range(awake):
+        for e in range(first, awake):
             chances[e] = self.chance_of(c, e, outputs[e], self.surprises[c])
             chance += self.weights[c, e] * chances[e]
             total += self.weights[c, e]
@@ -76,19 +77,19 @@ class ExpertMixture(NamedTuple):
                 chances[e] = chance
         return math.log(chance / (1.0 - chance)) + nothing
 
-    def learn_outcome(self, c, y, outputs, chances, weight, trials, awake):
+    def learn_outcome(self, c, y, outputs, chances, weight, trials, first, awake):
         """Learn that the label is the positive one of problem ``c``, or for ``y < 0`` is not.
 
-        The sigmoids of experts from ``awake`` on do not learn.
+        Experts before ``first`` have left; the sigmoids of those from ``awake`` on do not learn.
         """
         experts, total, chance, unit = outputs.size, 0.0, 0.0, 1.0
         if weight > 1.0:
             largest = 0.0
-            for e in range(experts):
+            for e in range(first, experts):
                 largest = max(largest, chances[e] if y > 0.0 else 1.0 - chances[e])
             if largest**weight < SMALLEST_PART:
                 unit = largest  # only ratios of likelihoods count
-        for e in range(experts):
+        for e in range(first, experts):
             chance += self.weights[c, e] * chances[e]
             likelihood = chances[e] if y > 0.0 else 1.0 - chances[e]
             if weight != 1.0:
@@ -96,10 +97,10 @@ class ExpertMixture(NamedTuple):
             self.weights[c, e] *= likelihood
             total += self.weights[c, e]
         share = 1.0 / (trials + 1.0)
-        part, scale = share / experts, (1.0 - share) / total
-        for e in range(experts):
+        part, scale = share / (experts - first), (1.0 - share) / total
+        for e in range(first, experts):
             self.weights[c, e] = scale * self.weights[c, e] + part
-        self.learn_sigmoids(c, y, outputs, chances, 0, awake, self.surprises[c], weight)
+        self.learn_sigmoids(c, y, outputs, chances, first, awake, self.surprises[c], weight)
         self.surprises[c] = (1.0 if y > 0.0 else 0.0) - chance
 
     def learn_sigmoids(self, c, y, outputs, chances, first, stop, surprise, weight):
@@ -123,7 +124,18 @@ class ExpertMixture(NamedTuple):
             slope -= SIGMOID_RATE * gradient / math.sqrt(self.slope_squares[c, e])
             self.slopes[c, e] = max(0.0, slope)
 
+    def dismiss_first(self):
+        """Let the first expert leave; the others take over its weight."""
+        for c in range(self.surprises.size):
+            others = 0.0
+            for e in range(1, self.weights.shape[1]):
+                others += self.weights[c, e]
+            self.weights[c, 0] = 0.0
+            for e in range(1, self.weights.shape[1]):
+                self.weights[c, e] /= others
 
+
+bridge("dismiss_first", inline=False)
 bridge("chance_of", "log_odds_of", "learn_outcome", "learn_sigmoids")
 
 

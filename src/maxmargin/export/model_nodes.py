@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin.experts.full_matrix import MOST_DEVIATIONS
 from maxmargin.experts.mixture import LARGEST_ODDS
 from maxmargin.experts.standardized_columns import SMALLEST_SQUARE
 from maxmargin.export.graph import Graph
@@ -19,6 +20,7 @@ from maxmargin.models.model_formulas import (
     MixedPlanes,
     Planes,
     Standardization,
+    UncertainPlanes,
     VoteFormula,
     Waves,
 )
@@ -101,7 +103,7 @@ def _of_votes(formula: VoteFormula, graph: Graph, rows: str) -> str:
 
 @outputs.register
 def _of_mixtures(formula: MixedPlanes, graph: Graph, rows: str) -> str:
-    groups = [_of_experts(group, graph, rows) for group in formula.groups]
+    groups = [of_experts(group, graph, rows) for group in formula.groups]
     planes = graph("Concat", *groups, axis=2) if len(groups) > 1 else groups[0]
     odds = graph("Add", graph("Mul", planes, formula.slopes), formula.offsets)
     chances = graph("Sigmoid", graph("Clip", odds, -LARGEST_ODDS, LARGEST_ODDS))
@@ -110,8 +112,29 @@ def _of_mixtures(formula: MixedPlanes, graph: Graph, rows: str) -> str:
     return graph("Log", graph("Div", chance, graph("Sub", 1.0, chance)))
 
 
-def _of_experts(group: ExpertPlanes, graph: Graph, rows: str) -> str:
+@singledispatch
+def of_experts(group: Any, graph: Graph, rows: str) -> str:
     """The outputs of some experts; axes: row, problem, expert."""
+    raise TypeError(f"no graph for {type(group).__name__}")
+
+
+@of_experts.register
+def _of_uncertain(group: UncertainPlanes, graph: Graph, rows: str) -> str:
+    rows = graph("Gather", rows, np.arange(group.weights.shape[1]), axis=1)
+    features = features_of(group.features, graph, rows)
+    features = graph("Clip", features, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+    scores = graph("Add", graph("MatMul", features, group.weights.T), group.intercepts)
+    # Axes: problem, row, feature.
+    along = graph("MatMul", graph("Unsqueeze", features, np.array([0])), group.variances)
+    along = graph("Add", along, 2.0 * group.crosses[:, None])
+    along = graph("ReduceSum", graph("Mul", along, features), np.array([2]), keepdims=0)
+    variances = graph("Add", graph("Transpose", along, perm=[1, 0]), group.constants)
+    ratio = graph("Sqrt", graph("Add", graph("Mul", variances, np.pi / 8.0), 1.0))
+    return graph("Unsqueeze", graph("Div", scores, ratio), np.array([2]))
+
+
+@of_experts.register
+def _of_expert_planes(group: ExpertPlanes, graph: Graph, rows: str) -> str:
     features = features_of(group.features, graph, rows)
     problems, experts, count = group.weights.shape
     products = graph("MatMul", features, group.weights.reshape(problems * experts, count).T)

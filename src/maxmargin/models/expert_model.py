@@ -15,6 +15,7 @@ from maxmargin.core.loop import run_loop
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.expert_loop import Experts, learn_rows, outputs_of_all
+from maxmargin.experts.full_matrix import FullMatrix, invalid_variances, slots_for
 from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.random_features import (
     BY_JOINED_RANGES,
@@ -41,6 +42,7 @@ from maxmargin.models.model_formulas import (
     MixedPlanes,
     Planes,
     Standardization,
+    UncertainPlanes,
     Waves,
 )
 from maxmargin.models.spec import MixtureSpec
@@ -62,6 +64,7 @@ def new_experts(spec: MixtureSpec, problems: int, width: int, random_state: Any)
         "components": spec.n_components,
         "directions": spec.n_components,
         "members": rules_on_features(spec),
+        "slots": slots_for(width, spec.full_matrix_columns),
     }
     confident = len(direct) - direct.count(ROOTED)
     scales = np.zeros(len(direct), np.int64)
@@ -73,13 +76,20 @@ def new_experts(spec: MixtureSpec, problems: int, width: int, random_state: Any)
         curves = blank(RandomFeatures, sizes)
         # A generator that is shared stays as it is: a model that is built again has the same seed.
         curves.seed[0] = copy.deepcopy(check_random_state(random_state)).randint(2**31 - 1)
+    mixture = new_mixture(problems, len(kinds))
+    mixture.slopes[:, 0] = 1.0  # outputs of the expert with a full matrix are log-odds
+    full = blank(FullMatrix, sizes, limit=spec.full_matrix_columns, width=width)
+    if full.limit == 0:
+        full.leave()
+        mixture.dismiss_first()
     return blank(
         Experts,
         sizes,
+        full=full,
         columns=blank(ScaledColumns, sizes, confident=confident, scales=scales, width=width),
         standardized=blank(StandardizedColumns, sizes, confident=plain, width=width),
         curves=curves,
-        mixture=new_mixture(problems, len(kinds)),
+        mixture=mixture,
     )
 
 
@@ -90,9 +100,9 @@ def parts_of(kinds: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return direct, tuple(kind for kind in kinds if kind in standardized)
 
 
-def standardization(columns: StandardizedColumns) -> Standardization:
-    """What makes features of the values of each column."""
-    seen, which = float(columns.rows_seen[0]), slice(columns.width)
+def standardization(columns: StandardizedColumns, features: int) -> Standardization:
+    """What makes features of the values of the first columns."""
+    seen, which = float(columns.rows_seen[0]), slice(min(features, columns.width))
     counts, means, squares = columns.counts[0], columns.means[0], columns.squares[0]
     parts = np.where(columns.centered[0] > 0.0, counts / max(seen, 1.0), 0.0)
     spreads = squares + means**2 * counts * (1.0 - parts)
@@ -156,7 +166,11 @@ class ExpertModel(OnlineModel):
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> ExpertModel:
         if self.has_features():
             check_width(width)
-        return array_fields.grown(self, which, width, self.width(), codes)
+        model = array_fields.grown(self, which, width, self.width(), codes)
+        slots = slots_for(width, self.experts.full.limit)
+        full = array_fields.resized(model.experts.full, slots=slots)
+        model.experts = model.experts._replace(full=full)
+        return model
 
     def allows_unused_columns(self, width: int) -> bool:
         return True
@@ -188,7 +202,11 @@ class ExpertModel(OnlineModel):
 
     def invalid_reason(self) -> str:
         experts = self.experts
-        return invalid_weights(experts.mixture.weights) or invalid_list(experts.standardized)
+        return (
+            invalid_weights(experts.mixture.weights)
+            or invalid_list(experts.standardized)
+            or invalid_variances(experts.full)
+        )
 
     def is_finite(self) -> bool:
         """Weights that are not show in the outputs, and so in the sigmoids of these."""
@@ -203,34 +221,58 @@ class ExpertModel(OnlineModel):
         return found
 
     def formula(self, features: int) -> MixedPlanes:
-        experts, mixture = self.experts, self.experts.mixture
+        experts, mixture, first = self.experts, self.experts.mixture, self.first()
         shares, on_columns = mixture.weights.copy(), experts.on_columns()
         for c in range(self.problems()):
             awake = experts.curves.awake(c, shares.shape[1], on_columns)
             if awake < shares.shape[1]:  # the others follow the mixture of these
                 shares[c, awake:] = 0.0
                 shares[c] /= shares[c].sum()
+        offsets = mixture.offsets + mixture.follows * mixture.surprises[:, None]
         return MixedPlanes(
             groups=self.planes(features),
-            slopes=mixture.slopes.copy(),
-            offsets=mixture.offsets + mixture.follows * mixture.surprises[:, None],
-            shares=shares,
+            slopes=mixture.slopes[:, first:].copy(),
+            offsets=offsets[:, first:],
+            shares=shares[:, first:],
         )
 
-    def planes(self, features: int) -> list[ExpertPlanes]:
+    def first(self) -> int:
+        """The number of the first expert that has not left."""
+        return int(self.experts.full.left[0])
+
+    def planes(self, features: int) -> list[ExpertPlanes | UncertainPlanes]:
         """The outputs of the experts, for rows of so many features."""
         width, offset, experts = self.width(), self.tail.offset, self.experts
         standardized = experts.standardized
-        bases = (None, experts.columns), (standardization(standardized), standardized)
-        planes = [
+        basis = standardization(standardized, features)
+        bases = (None, experts.columns), (basis, standardized)
+        planes: list[ExpertPlanes | UncertainPlanes] = [
             ExpertPlanes(
-                basis if basis is None else Standardization(*(each[:features] for each in basis)),
+                basis,
                 np.swapaxes(part.weights[:, : min(features, width)], 1, 2).copy(),
                 offset * part.weights[:, width],
             )
             for basis, part in bases
         ]
+        if self.first() == 0:
+            planes = [self.full_planes(features), *planes]
         return [*planes, self.curved_planes(features)] if self.has_features() else planes
+
+    def full_planes(self, features: int) -> UncertainPlanes:
+        """The output of the expert with a full matrix."""
+        full, offset = self.experts.full, self.tail.offset
+        features = min(features, full.limit)
+        variances, which = full.variances.copy(), slice(1, 1 + features)
+        diagonals = np.einsum("css->cs", variances)  # a view
+        diagonals[diagonals == 0.0] = 1.0  # of new columns
+        return UncertainPlanes(
+            standardization(self.experts.standardized, features),
+            full.weights[:, which].copy(),
+            offset * full.weights[:, 0],
+            variances[:, which, which].copy(),
+            offset * variances[:, which, 0],
+            offset**2 * variances[:, 0, 0],
+        )
 
     def curved_planes(self, features: int) -> ExpertPlanes:
         """The outputs of the experts on random features."""
@@ -262,14 +304,21 @@ class ExpertModel(OnlineModel):
         row: such a plane is for any row. Of standardized columns it has ``d sqrt(count / spread)``,
         to which their features tend with more rows.
         """
-        mixture, (direct, scaled) = self.experts.mixture, self.planes(self.width())
-        basis, first = standardization(self.experts.standardized), direct.intercepts.shape[1]
+        mixture, width = self.experts.mixture, self.width()
+        *full, direct, scaled = self.planes(width)
+        basis, first = standardization(self.experts.standardized, width), 1 + direct.intercepts.shape[1]
         slopes = mixture.weights * mixture.slopes
         intercepts = np.hstack([direct.intercepts, scaled.intercepts])
-        offsets = (mixture.weights * mixture.offsets + slopes * intercepts).sum(axis=1)
-        weights = np.einsum("ce,cej->cj", slopes[:, :first], direct.weights)
+        offsets = (mixture.weights * mixture.offsets).sum(axis=1)
+        offsets += (slopes[:, 1:] * intercepts).sum(axis=1)
+        weights = np.einsum("ce,cej->cj", slopes[:, 1:first], direct.weights)
         units = np.sqrt(basis.counts / np.where(basis.spreads > 0.0, basis.spreads, np.inf))
-        own = units * np.einsum("ce,cej->cj", slopes[:, first:], scaled.weights)
+        own = np.einsum("ce,cej->cj", slopes[:, first:], scaled.weights)
+        for each in full:
+            tangent = each.tangent()
+            offsets += slopes[:, 0] * tangent.intercepts
+            own[:, : tangent.weights.shape[1]] += slopes[:, :1] * tangent.weights
+        own *= units
         return Planes(weights + own, offsets - own @ basis.centers)
 
 

@@ -61,6 +61,27 @@ class ExpertPlanes(NamedTuple):
     intercepts: np.ndarray  # (problems, experts)
 
 
+class UncertainPlanes(NamedTuple):
+    """For each problem, the output ``s / sqrt(1 + pi v / 8)`` of one expert.
+
+    On the features z of the first columns of a row, within `MOST_DEVIATIONS` of 0, it has
+    ``s = w.z + b`` and ``v = z' S z + 2 r.z + a``.
+    """
+
+    features: Standardization
+    weights: np.ndarray  # (problems, features)
+    intercepts: np.ndarray  # (problems,)
+    variances: np.ndarray  # S, (problems, features, features)
+    crosses: np.ndarray  # r, (problems, features)
+    constants: np.ndarray  # a, (problems,)
+
+    def tangent(self) -> Planes:
+        """The plane that touches the output at z = 0."""
+        ratio = np.sqrt(1.0 + np.pi / 8.0 * self.constants)
+        bend = np.pi / 8.0 * (self.intercepts / ratio**3)[:, None] * self.crosses
+        return Planes(self.weights / ratio[:, None] - bend, self.intercepts / ratio)
+
+
 class MixedPlanes(NamedTuple):
     """The log-odds of a mixture of experts, for each problem.
 
@@ -69,7 +90,7 @@ class MixedPlanes(NamedTuple):
     -`LARGEST_ODDS` and `LARGEST_ODDS` of `maxmargin.experts.mixture`.
     """
 
-    groups: Sequence[ExpertPlanes]
+    groups: Sequence[ExpertPlanes | UncertainPlanes]
     slopes: np.ndarray  # (problems, experts), as are the next two
     offsets: np.ndarray
     shares: np.ndarray

@@ -262,9 +262,11 @@ class MixtureSpec(ModelSpec):
 
     mixture : the kind of each expert (`experts.expert_table`)
     n_components : with kernel="rbf", the number of random features of each width
+    full_matrix_columns : the number of columns up to which there is an expert with a full matrix
     """
 
     fit_intercept: bool = True
     kernel: str = "linear"
     n_components: int = 0
+    full_matrix_columns: int = 0
     mixture: tuple[str, ...] = ()
