@@ -176,6 +176,7 @@ OTHERS = {
         "fit_intercept": False,
         "kernel": "rbf",
         "n_components": 8,
+        "full_matrix_columns": 8,
         "mixture": ("by column",),
     },
 }

@@ -33,9 +33,10 @@ FULL_MATRIX = "full matrix"
 # A column that hardly varied until now would otherwise have so small a variance after one row that
 # it could not be learned any more.
 MOST_DEVIATIONS = 10.0
-# In each step rounding changes Sigma by less than this part of its diagonal for each column, so
-# that Sigma stays positive definite if the diagonal grows by as much.
-ROUNDING = 2.0**-51
+# In each step this part of the diagonal of Sigma is added to it, so that Sigma stays positive
+# definite: rounding changes an entry (j, k) by no more than 2**-51 sqrt(Sigma_jj Sigma_kk), and so
+# the variance in any direction by less than the diagonal gains, if there are 64 columns.
+GROWTH = 2.0**-45
 
 Slots = Annotated[np.ndarray, Buffer("slots")]
 
@@ -95,18 +96,17 @@ class FullMatrix(NamedTuple):
     def push_full(self, c, step, gain):
         """Step along ``Sigma z``, and add the gain times ``z z'`` to the inverse of Sigma."""
         root = math.sqrt(gain / (1.0 + gain * self.measures[1]))
-        more = 1.0 + ROUNDING * self.along.size
         for s in range(self.along.size):
             if self.values[s] != 0.0 and self.variances[c, s, s] == 0.0:
                 self.variances[c, s, s] = 1.0
             self.weights[c, s] += step * self.along[s]
             self.along[s] *= root
         for s in range(self.along.size):
-            amount = self.along[s]
+            amount, more = self.along[s], GROWTH * self.variances[c, s, s]
             if amount != 0.0:
                 for k in range(self.along.size):
                     self.variances[c, s, k] -= amount * self.along[k]
-            self.variances[c, s, s] *= more
+            self.variances[c, s, s] += more
 
     def outgrown(self, rows, i):
         """Does row ``i`` have a value beyond the first columns?"""
