@@ -11,10 +11,10 @@ from scipy.special import expit
 
 import maxmargin
 from maxmargin import AutoMargin
+from maxmargin.core.array_fields import blank
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.experts.expert_steps import LOGISTIC, expert_step
 from maxmargin.experts.full_matrix import FullMatrix
-from maxmargin.core.array_fields import blank
 from maxmargin.persistence.model_tree import leaves_of
 from maxmargin.training.protocol import state_of
 

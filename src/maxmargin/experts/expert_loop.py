@@ -129,7 +129,12 @@ class Experts(NamedTuple):
 
         Weights on columns whose peak is new change before they learn.
         """
-        full, columns, standardized, curves = self.full, self.columns, self.standardized, self.curves
+        full, columns, standardized, curves = (
+            self.full,
+            self.columns,
+            self.standardized,
+            self.curves,
+        )
         scratch, on_columns = self.scratch, self.on_columns()
         margins, lengths, steps, gains = (
             scratch.margins,

@@ -28,8 +28,9 @@ class Expert(NamedTuple):
     kind: str
 
 
-# Those of diagonal matrices were chosen on one half of the data sets of `benchmarks.arena`. Those on
-# standardized columns come last, and among those of either half the ones whose variances are roots.
+# The first was chosen on the development tables of `benchmarks.keel`, the others on one half of the
+# data sets of `benchmarks.arena`. Those on standardized columns come last, and among those of
+# either half the ones whose variances are roots.
 EXPERTS = (
     Expert("logistic, r=1, full matrix", LOGISTIC, 1.0, FULL_MATRIX),
     Expert("PA-I, C=1, by column", PASSIVE_AGGRESSIVE, 1.0, BY_COLUMN),

@@ -135,6 +135,8 @@ def slots_for(width: int, limit: int) -> int:
 def invalid_variances(full: FullMatrix) -> str:
     """Why matrices are invalid; empty if they are valid."""
     diagonals = np.diagonal(full.variances, axis1=1, axis2=2)
-    if (diagonals < 0.0).any() or not np.array_equal(full.variances, np.swapaxes(full.variances, 1, 2)):
+    if (diagonals < 0.0).any() or not np.array_equal(
+        full.variances, np.swapaxes(full.variances, 1, 2)
+    ):
         return "a matrix of variances is not symmetric and positive"
     return ""

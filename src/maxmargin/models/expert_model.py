@@ -242,21 +242,23 @@ class ExpertModel(OnlineModel):
 
     def planes(self, features: int) -> list[ExpertPlanes | UncertainPlanes]:
         """The outputs of the experts, for rows of so many features."""
-        width, offset, experts = self.width(), self.tail.offset, self.experts
-        standardized = experts.standardized
-        basis = standardization(standardized, features)
-        bases = (None, experts.columns), (basis, standardized)
-        planes: list[ExpertPlanes | UncertainPlanes] = [
-            ExpertPlanes(
-                basis,
-                np.swapaxes(part.weights[:, : min(features, width)], 1, 2).copy(),
-                offset * part.weights[:, width],
-            )
-            for basis, part in bases
-        ]
+        planes: list[ExpertPlanes | UncertainPlanes] = [*self.diagonal_planes(features)]
         if self.first() == 0:
             planes = [self.full_planes(features), *planes]
         return [*planes, self.curved_planes(features)] if self.has_features() else planes
+
+    def diagonal_planes(self, features: int) -> list[ExpertPlanes]:
+        """The outputs of the experts on columns as they are, and on standardized ones."""
+        width, offset, experts = self.width(), self.tail.offset, self.experts
+        basis = standardization(experts.standardized, features)
+        return [
+            ExpertPlanes(
+                features_of_row,
+                np.swapaxes(part.weights[:, : min(features, width)], 1, 2).copy(),
+                offset * part.weights[:, width],
+            )
+            for features_of_row, part in ((None, experts.columns), (basis, experts.standardized))
+        ]
 
     def full_planes(self, features: int) -> UncertainPlanes:
         """The output of the expert with a full matrix."""
@@ -305,8 +307,11 @@ class ExpertModel(OnlineModel):
         to which their features tend with more rows.
         """
         mixture, width = self.experts.mixture, self.width()
-        *full, direct, scaled = self.planes(width)
-        basis, first = standardization(self.experts.standardized, width), 1 + direct.intercepts.shape[1]
+        direct, scaled = self.diagonal_planes(width)
+        basis, first = (
+            standardization(self.experts.standardized, width),
+            self.experts.on_standardized(),
+        )
         slopes = mixture.weights * mixture.slopes
         intercepts = np.hstack([direct.intercepts, scaled.intercepts])
         offsets = (mixture.weights * mixture.offsets).sum(axis=1)
@@ -314,8 +319,8 @@ class ExpertModel(OnlineModel):
         weights = np.einsum("ce,cej->cj", slopes[:, 1:first], direct.weights)
         units = np.sqrt(basis.counts / np.where(basis.spreads > 0.0, basis.spreads, np.inf))
         own = np.einsum("ce,cej->cj", slopes[:, first:], scaled.weights)
-        for each in full:
-            tangent = each.tangent()
+        if self.first() == 0:
+            tangent = self.full_planes(width).tangent()
             offsets += slopes[:, 0] * tangent.intercepts
             own[:, : tangent.weights.shape[1]] += slopes[:, :1] * tangent.weights
         own *= units
