@@ -29,11 +29,20 @@ EXPERTS = [
     ("logistic", 2.0, "standardized root"),
 ]
 # Of those on random features: loss, parameter, the width in terms of the median distance, and
-# whether the ranges of columns are joined.
+# whether the ranges of columns are joined. With 2 they are, and features are those of landmarks.
 CURVED = [
     (loss, parameter, *measure)
     for loss, parameter in [("hinge", 1.0), ("hinge", 10.0), ("arow", 0.1), ("newton", 1.0)]
-    for measure in [(1.0, 0), (0.5, 0), (0.25, 0), (0.125, 0), (0.5, 1), (0.25, 1)]
+    for measure in [
+        (1.0, 0),
+        (0.5, 0),
+        (0.25, 0),
+        (0.125, 0),
+        (0.5, 1),
+        (0.25, 1),
+        (0.5, 2),
+        (1.0, 2),
+    ]
 ]
 
 
@@ -216,6 +225,32 @@ class Curved:
             self.learn(x, sign, self.chance(x, 0.0), 0.0, weight)
 
 
+class OnLandmarks(Curved):
+    """An expert on ``L**-1 k(x)``, where ``L L'`` are the kernel values between landmarks."""
+
+    def begin(self, rows, seed, components):
+        median, spread = median_widths(rows, True)
+        self.units, self.landmarks = 1.0 / (spread * self.part * median), []
+        self.directions = True
+        self.resize(components)
+
+    def alike(self, rows, x):
+        return np.array([math.exp(-0.5 * ((a - x) @ (a - x))) for a in rows])
+
+    def features(self, x):
+        found = np.zeros(len(self.expert.w))
+        if self.directions is not None and self.landmarks:
+            K = np.array([self.alike(self.landmarks, a) for a in self.landmarks])
+            k = self.alike(self.landmarks, self.units * x[:-1])
+            found[: len(k)] = np.linalg.solve(np.linalg.cholesky(K), k)
+        return found
+
+    def keep(self, x):
+        f = self.features(x)
+        if len(self.landmarks) < len(f) and 1.0 - f @ f > 0.1:
+            self.landmarks.append(self.units * x[:-1])
+
+
 def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), seed=0, components=0):
     """Log-odds of each row before it is learned from, the weights of experts at the end, and the
     log losses of all experts on the way, by their own probabilities."""
@@ -223,7 +258,7 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
     kinds = {"standardized full": FullExpert}
     members = [kinds.get(each[2], Expert)(*each, X.shape[1]) for each in experts]
     standardizer = Standardizer(X.shape[1], offset > 0.0)
-    members += [Curved(*each) for each in curved]
+    members += [(OnLandmarks if each[3] == 2 else Curved)(*each) for each in curved]
     N, shares = len(members), np.full(len(members), 1.0 / len(members))
     odds, losses, surprise = [], [], 0.0
     counts = np.ones(len(X)) if sample_weight is None else sample_weight
@@ -249,6 +284,9 @@ def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0, curved=(), se
             for member in members[len(experts) :]:
                 member.catch_up(rows[:FIRST_ROWS], y[:FIRST_ROWS], counts[:FIRST_ROWS])
                 member.expert.step(member.features(x), sign, weight)
+        for member in members:
+            if isinstance(member, OnLandmarks) and t > FIRST_ROWS:
+                member.keep(x)
         if t == FIRST_ROWS:
             for member in members[len(experts) :]:
                 member.begin(X[:FIRST_ROWS], seed, components)

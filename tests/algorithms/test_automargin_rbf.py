@@ -133,7 +133,7 @@ def test_rows_are_predicted_before_the_widths_are_known():
     clf.partial_fit(*rings(rows=100, seed=1))
     assert clf.widths_.shape == (len(WIDTHS),)
     np.testing.assert_allclose(clf.widths_[:4] / clf.widths_[0], WIDTHS[:4])
-    np.testing.assert_allclose(clf.widths_[4:] / clf.widths_[4], [1.0, 0.5])
+    np.testing.assert_allclose(clf.widths_[4:] / clf.widths_[4], [1.0, 0.5, 1.0, 2.0])
     assert "experts.curves.kept" not in arrays_of(clf)
 
 

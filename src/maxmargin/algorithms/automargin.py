@@ -14,6 +14,7 @@ from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
+from maxmargin.experts.landmarks import NEAR_LANDMARKS
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.model_formulas import Planes
@@ -120,7 +121,7 @@ class AutoMargin(OnlineClassifier):
         `decision_function` is the log-odds of the mean probability, and follows the last label.
     mean_intercept_ : ndarray of shape (1,) or (n_classes,)
         The mean of the experts' intercepts, in the same way.
-    widths_ : ndarray of shape (6,)
+    widths_ : ndarray of shape (8,)
         With ``kernel="rbf"``, after 32 rows: the widths of the kernels, in the units of columns
         that are described above.
     classes_ : ndarray of shape (n_classes,)
@@ -275,7 +276,8 @@ class AutoMargin(OnlineClassifier):
             raise AttributeError(
                 f"The widths depend on the first {FIRST_ROWS} rows: fewer have been learned."
             )
-        return np.concatenate([first * np.array(BY_RANGES), second * np.array(BY_JOINED_RANGES)])
+        joined = BY_JOINED_RANGES + NEAR_LANDMARKS
+        return np.concatenate([first * np.array(BY_RANGES), second * np.array(joined)])
 
     @property
     def certificate_(self) -> Any:

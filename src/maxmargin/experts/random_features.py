@@ -1,4 +1,4 @@
-"""Random Fourier features of rows, in several widths, and experts on them.
+"""Random Fourier features of rows, in several widths, those of landmarks, and experts on them.
 
 The kernel ``exp(-|x - z|**2 / (2 width**2))`` is the mean of ``cos(w.(x - z))`` over normal
 directions w, so that the cosines and sines of ``w_k.x`` for some of them, over the square root of
@@ -12,7 +12,7 @@ in these rows, and by these ranges joined with that of all columns, so that a co
 differ little in the first rows, but more later, does not swamp the others. Until then the rows are
 kept, and the experts on features predict as the mixture of the others does; with the next row they
 learn from all of them. Columns that do not vary in the first rows, or come later, have no part in
-features.
+features. The first landmark is the row after that (`experts.landmarks`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,24 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.array_fields import Array, Buffer
+from maxmargin.core.array_fields import Array, Buffer, Saved
 from maxmargin.core.numba_backend import bridge
 from maxmargin.experts.expert_lines import add_line, push_confident
 from maxmargin.experts.expert_steps import expert_step
+from maxmargin.experts.landmarks import NEAR_LANDMARKS, Landmarks
 
 # The rows that decide on the widths; of 16, 32, 64 and 128 on phishing, segments and bananas.
 FIRST_ROWS = 32
 # Widths in terms of the median distance, each half of the one before: where columns are measured by
 # their ranges, and by joined ranges. Chosen on segments, phishing, bananas, USPS and electricity.
 BY_RANGES, BY_JOINED_RANGES = (1.0, 0.5, 0.25, 0.125), (0.5, 0.25)
-WIDTHS = BY_RANGES + BY_JOINED_RANGES
+# Those of random features come first, then those of landmarks, which are by joined ranges, too.
+OF_WAVES = BY_RANGES + BY_JOINED_RANGES
+WIDTHS = OF_WAVES + NEAR_LANDMARKS
+# So that a row far from all landmarks, whose features are 0, has a length.
+SMALLEST_LENGTH = 1e-300
+# So that squares of values in these units are finite.
+LARGEST_UNIT = 1e90
 # The kind of an expert on features, besides those of linear ones.
 ON_FEATURES = "on features"
 LINES = f"problems * {len(WIDTHS)}"
@@ -70,6 +77,7 @@ class RandomFeatures(NamedTuple):
     seed : that of the directions
     medians : the median distances of the first rows, in both measures; 0 until they are known
     directions : ``w`` for the largest widths, column by column, those of both measures in turn
+    landmarks : what makes the features of the last widths
     weights, variances : of the experts, for each problem and width; all variances begin with 1
     """
 
@@ -81,6 +89,7 @@ class RandomFeatures(NamedTuple):
     seed: Annotated[np.ndarray, Array(1, dtype=np.int64)]
     medians: Annotated[np.ndarray, Array(2, at_least=0.0, finite=True)]
     directions: Annotated[np.ndarray, Array(1, "coordinates", "directions", finite=True)]
+    landmarks: Annotated[Landmarks, Saved()]
     weights: OnFeatures
     variances: Annotated[
         np.ndarray,
@@ -98,16 +107,19 @@ class RandomFeatures(NamedTuple):
     def read_features(self, rows, i):
         """Compute the features of row ``i``."""
         angles = self.scratch.angles
+        self.landmarks.begin_landmarks()
         for k in range(angles.size):
             angles[k] = 0.0
         for k in range(rows.own_entries(i)):
             j, x = rows.own_entry(i, k)
             if x != 0.0:
                 add_line(self.directions, 0, j, x, angles, 0)
+                self.landmarks.read_value(j, x)
         self.turn(self.scratch.features)
+        self.landmarks.compare(self.scratch.features, len(OF_WAVES))
 
     def read_kept(self, i):
-        """Compute the features of the first row number ``i``."""
+        """Compute the features of the first row number ``i``; landmarks come after these."""
         angles = self.scratch.angles
         for k in range(angles.size):
             angles[k] = 0.0
@@ -125,7 +137,7 @@ class RandomFeatures(NamedTuple):
             cosine, sine = math.cos(angles[k]), math.sin(angles[k])
             j, first, stop = 2 * k, 0, len(BY_RANGES)
             if k >= count:
-                j, first, stop = j - 2 * count, stop, len(WIDTHS)
+                j, first, stop = j - 2 * count, stop, len(OF_WAVES)
             for w in range(first, stop):
                 features[w, j], features[w, j + 1] = unit * cosine, unit * sine
                 cosine, sine = 1.0 - 2.0 * sine * sine, 2.0 * sine * cosine
@@ -147,7 +159,7 @@ class RandomFeatures(NamedTuple):
         widths, sums = features.shape[0], self.scratch.sums
         for w in range(widths):
             for e in range(sums.size):
-                sums[e] = 0.0 if self.have_features() else 1.0
+                sums[e] = SMALLEST_LENGTH if self.have_features() else 1.0
             if self.have_features():
                 for j in range(features.shape[1]):
                     x = features[w, j]
@@ -222,7 +234,12 @@ class RandomFeatures(NamedTuple):
                 self.signs[i, c] = 0.0
 
     def keep_row(self, rows, i):
-        """Keep row ``i``, after its labels; are the first rows complete now?"""
+        """Keep row ``i``, after its labels; are the first rows complete now?
+
+        Later rows may become landmarks.
+        """
+        if self.have_features():
+            self.landmarks.add_landmarks(rows, i, self.scratch.features, len(OF_WAVES))
         if self.taken[0] < FIRST_ROWS:
             for k in range(rows.own_entries(i)):
                 j, x = rows.own_entry(i, k)
@@ -279,8 +296,16 @@ def median_distance(rows: np.ndarray) -> float:
     return float(np.median(np.sqrt(distinct))) if distinct.size else 1.0
 
 
-def directions_for(rows: np.ndarray, seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal directions over the largest width, ``count`` for each measure; the median distances.
+class Measures(NamedTuple):
+    """What the first rows decide: directions, the median distances, and the units of landmarks."""
+
+    directions: np.ndarray
+    medians: np.ndarray
+    units: np.ndarray
+
+
+def measures_of(rows: np.ndarray, seed: int, count: int) -> Measures:
+    """Normal directions over the largest width, ``count`` for each measure, and so on.
 
     Columns that do not vary have no part. The numbers of a column do not depend on how many columns
     there are.
@@ -289,13 +314,15 @@ def directions_for(rows: np.ndarray, seed: int, count: int) -> tuple[np.ndarray,
     varies = ranges > 0.0
     drawn = np.random.RandomState(seed).normal(size=(rows.shape[1], count))
     directions, medians = np.zeros((rows.shape[1], 2 * count)), np.ones(2)
+    scales = np.zeros(rows.shape[1])
     joined = np.hypot(ranges, root_mean_square(ranges[varies]))
     for k, (units, widths) in enumerate([(ranges, BY_RANGES), (joined, BY_JOINED_RANGES)]):
         own = units[varies]
         medians[k] = median_distance(rows[:, varies] / own)
         part = drawn[varies] / (own * (widths[0] * medians[k]))[:, None]
         directions[varies, k * count : (k + 1) * count] = part
-    return directions, medians
+        scales[varies] = np.minimum(1.0 / (own * medians[k]), LARGEST_UNIT)
+    return Measures(directions, medians, scales)
 
 
 def root_mean_square(numbers: np.ndarray) -> float:

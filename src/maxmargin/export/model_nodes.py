@@ -14,6 +14,7 @@ from maxmargin.experts.standardized_columns import SMALLEST_SQUARE
 from maxmargin.export.graph import Graph
 from maxmargin.kernels.functions import Kernel, LaplacianKernel
 from maxmargin.models.model_formulas import (
+    Curves,
     Densities,
     ExpertPlanes,
     KernelSums,
@@ -22,7 +23,6 @@ from maxmargin.models.model_formulas import (
     Standardization,
     UncertainPlanes,
     VoteFormula,
-    Waves,
 )
 
 # The logarithm of a density of 0; twice its value is still finite.
@@ -158,9 +158,14 @@ def _standardized(features: Standardization, graph: Graph, rows: str) -> str:
 
 
 @features_of.register
-def _waves(features: Waves, graph: Graph, rows: str) -> str:
-    angles = graph("MatMul", rows, features.angles)
-    return graph("Concat", graph("Cos", angles), graph("Sin", angles), axis=1)
+def _curves(features: Curves, graph: Graph, rows: str) -> str:
+    angles, near = graph("MatMul", rows, features.angles), features.likeness
+    rows = graph("Mul", rows, near.units)
+    own = graph("ReduceSum", graph("Mul", rows, rows), np.array([1]), keepdims=1)
+    products = graph("MatMul", rows, 2.0 * near.points)
+    squares = graph("Max", graph("Sub", graph("Add", own, near.squares), products), 0.0)
+    likeness = graph("Exp", graph("Mul", squares, -near.bends))
+    return graph("Concat", graph("Cos", angles), graph("Sin", angles), likeness, axis=1)
 
 
 @outputs.register

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from scipy import linalg
 from sklearn.utils import check_random_state
 
 from maxmargin.core import array_fields
@@ -16,16 +17,18 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.expert_loop import Experts, learn_rows, outputs_of_all
 from maxmargin.experts.full_matrix import FullMatrix, invalid_variances, slots_for
+from maxmargin.experts.landmarks import MOST_LANDMARKS, NEAR_LANDMARKS
 from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.random_features import (
     BY_JOINED_RANGES,
     BY_RANGES,
     FIRST_ROWS,
+    OF_WAVES,
     ON_FEATURES,
     WIDTHS,
     NoFeatures,
     RandomFeatures,
-    directions_for,
+    measures_of,
 )
 from maxmargin.experts.scaled_columns import ROOTED, SCALES, ScaledColumns
 from maxmargin.experts.standardized_columns import (
@@ -38,12 +41,13 @@ from maxmargin.experts.votes import invalid_weights
 from maxmargin.models.base import Beginning, Built, OnlineModel, build_for, new_tally
 from maxmargin.models.linear_model import MOST_COPIED_WEIGHTS, Rows, as_rows
 from maxmargin.models.model_formulas import (
+    Curves,
     ExpertPlanes,
+    Likeness,
     MixedPlanes,
     Planes,
     Standardization,
     UncertainPlanes,
-    Waves,
 )
 from maxmargin.models.spec import MixtureSpec
 
@@ -62,6 +66,7 @@ def new_experts(spec: MixtureSpec, problems: int, width: int, random_state: Any)
         "standardized": len(standardized),
         "experts": len(kinds),
         "components": spec.n_components,
+        "landmarks": min(spec.n_components, MOST_LANDMARKS),
         "directions": spec.n_components,
         "members": rules_on_features(spec),
         "slots": slots_for(width, spec.full_matrix_columns),
@@ -192,9 +197,10 @@ class ExpertModel(OnlineModel):
             return
         if curves.taken[0] == FIRST_ROWS:
             width, count = self.width(), curves.scratch.angles.size // 2
-            directions, medians = directions_for(curves.kept[:, :width], curves.seed[0], count)
-            curves.directions[0, :width], curves.pending[...] = directions, 1
-            curves.medians[...] = medians  # from here on there are features
+            found = measures_of(curves.kept[:, :width], curves.seed[0], count)
+            curves.directions[0, :width], curves.pending[...] = found.directions, 1
+            curves.landmarks.units[0, :width] = found.units
+            curves.medians[...] = found.medians  # from here on there are features
 
     # ----------------------------------------------------------------------------- what was learned
     def updates(self) -> int:
@@ -253,11 +259,11 @@ class ExpertModel(OnlineModel):
         basis = standardization(experts.standardized, features)
         return [
             ExpertPlanes(
-                features_of_row,
+                how,
                 np.swapaxes(part.weights[:, : min(features, width)], 1, 2).copy(),
                 offset * part.weights[:, width],
             )
-            for features_of_row, part in ((None, experts.columns), (basis, experts.standardized))
+            for how, part in ((None, experts.columns), (basis, experts.standardized))
         ]
 
     def full_planes(self, features: int) -> UncertainPlanes:
@@ -277,7 +283,7 @@ class ExpertModel(OnlineModel):
         )
 
     def curved_planes(self, features: int) -> ExpertPlanes:
-        """The outputs of the experts on random features."""
+        """The outputs of the experts on random features, and on those of landmarks."""
         curves, width = self.experts.curves, min(features, self.width())
         count, problems = curves.scratch.angles.size // 2, self.problems()
         unit, own_widths = 1.0 / np.sqrt(count), enumerate((BY_RANGES, BY_JOINED_RANGES))
@@ -289,15 +295,38 @@ class ExpertModel(OnlineModel):
         # Axes: problem, width, component (of pairs), part (cosine or sine), rule.
         own = unit * curves.weights.reshape(problems, len(WIDTHS), count, 2, -1)
         rules = own.shape[-1]
-        weights = np.zeros((problems, rules, len(WIDTHS), 2, len(WIDTHS), count))
-        for w in range(len(WIDTHS)):
+        weights = np.zeros((problems, rules, len(WIDTHS), 2, len(OF_WAVES), count))
+        for w in range(len(OF_WAVES)):
             weights[:, :, w, :, w] = own[:, w].transpose(0, 3, 2, 1)
         experts = rules * len(WIDTHS)
+        likeness, on_likeness = self.likeness(width)
+        both = weights.reshape(problems, experts, -1), on_likeness.reshape(problems, experts, -1)
         return ExpertPlanes(
-            Waves(np.hstack(angles)),
-            weights.reshape(problems, experts, -1),
-            np.zeros((problems, experts)),
+            Curves(np.hstack(angles), likeness),
+            np.concatenate(both, axis=2),
+            np.zeros(both[0].shape[:2]),
         )
+
+    def likeness(self, width: int) -> tuple[Likeness, np.ndarray]:
+        """The landmarks that there are, and the weights of their kernel values.
+
+        Axes: problem, rule, width, landmark.
+        """
+        curves, marks = self.experts.curves, self.experts.curves.landmarks
+        size, counts = marks.heights.shape[1], marks.counts
+        shape = self.problems(), len(WIDTHS), *curves.weights.shape[1:]
+        of_lines = curves.weights.reshape(shape)
+        which = np.concatenate([size * w + np.arange(count) for w, count in enumerate(counts)])
+        weights = np.zeros((self.problems(), of_lines.shape[3], len(WIDTHS), which.size))
+        for w, count in enumerate(counts):
+            factor = marks.factors[w, :count, :count].T + np.diag(marks.heights[w, :count])
+            line, first = len(OF_WAVES) + w, counts[:w].sum()
+            solved = linalg.solve_triangular(factor, np.eye(count), lower=True)
+            own = np.einsum("cke,kl->cel", of_lines[:, line, :count], solved)
+            weights[:, :, line, first : first + count] = own
+        bends = 0.5 / np.repeat(np.square(NEAR_LANDMARKS), counts)
+        points = marks.points[0, :width, which].T
+        return Likeness(marks.units[0, :width].copy(), points, marks.squares[which], bends), weights
 
     def pooled(self) -> Planes:
         """One plane for each problem: the mean of the experts' log-odds, by their weights.
@@ -308,11 +337,8 @@ class ExpertModel(OnlineModel):
         """
         mixture, width = self.experts.mixture, self.width()
         direct, scaled = self.diagonal_planes(width)
-        basis, first = (
-            standardization(self.experts.standardized, width),
-            self.experts.on_standardized(),
-        )
-        slopes = mixture.weights * mixture.slopes
+        basis = standardization(self.experts.standardized, width)
+        first, slopes = self.experts.on_standardized(), mixture.weights * mixture.slopes
         intercepts = np.hstack([direct.intercepts, scaled.intercepts])
         offsets = (mixture.weights * mixture.offsets).sum(axis=1)
         offsets += (slopes[:, 1:] * intercepts).sum(axis=1)
@@ -336,6 +362,7 @@ def shapes_of_weights(spec: MixtureSpec, problems: int, width: int) -> dict[str,
     """The shapes of the largest arrays of a mixture, by their names in files."""
     direct, standardized = map(len, parts_of(spec.mixture))
     shapes: dict[str, tuple[int, ...]] = {
+        "experts.full.weights": (problems, slots_for(width, spec.full_matrix_columns)),
         "experts.columns.weights": (problems, width + 1, direct),
         "experts.standardized.weights": (problems, width + 1, standardized),
     }

@@ -47,16 +47,26 @@ class Standardization(NamedTuple):
     counts: np.ndarray
 
 
-class Waves(NamedTuple):
-    """The features ``cos(x.angles)`` and then ``sin(x.angles)``."""
+class Likeness(NamedTuple):
+    """The features ``exp(-bend |units x - point|**2)``."""
+
+    units: np.ndarray  # (features of the row,)
+    points: np.ndarray  # (features of the row, points)
+    squares: np.ndarray  # of the norms of points
+    bends: np.ndarray  # (points,)
+
+
+class Curves(NamedTuple):
+    """The features ``cos(x.angles)``, ``sin(x.angles)``, and then the likeness to points."""
 
     angles: np.ndarray  # (features of the row, angles)
+    likeness: Likeness
 
 
 class ExpertPlanes(NamedTuple):
     """The outputs ``w.z + b`` of some experts, on the features z of a row."""
 
-    features: Standardization | Waves | None  # None: the row itself
+    features: Standardization | Curves | None  # None: the row itself
     weights: np.ndarray  # (problems, experts, features)
     intercepts: np.ndarray  # (problems, experts)
 
