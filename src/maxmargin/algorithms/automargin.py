@@ -14,7 +14,7 @@ from maxmargin.algorithms.bound_arguments import bound
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.experts.expert_table import MIXTURES, TABLES, ExpertTable
-from maxmargin.experts.landmarks import NEAR_LANDMARKS
+from maxmargin.experts.landmark_features import NEAR_LANDMARKS
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, FIRST_ROWS
 from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.model_formulas import Planes
@@ -64,25 +64,28 @@ class AutoMargin(OnlineClassifier):
 
     Several classes are learned one-vs-rest, by one mixture each.
 
-    With ``kernel="rbf"`` there are 24 more experts, for boundaries that are not linear: 4 rules, on
-    random Fourier features of a Gaussian kernel in 6 widths. Four are the median distance of the
-    first 32 rows, a half, a quarter and an eighth of it, where columns are measured by their
-    ranges in these rows. The other two are a half and a quarter of that distance where a column of
+    With ``kernel="rbf"`` there are 32 more experts, for boundaries that are not linear: 4 rules, in
+    8 widths of a Gaussian kernel. Four are the median distance of the first 32 rows, a half, a
+    quarter and an eighth of it, where columns are measured by their ranges in these rows. The
+    others are a half and a quarter, and a half and the whole of that distance, where a column of
     range ``r_j`` is measured by ``sqrt(r_j**2 + r**2)``, with the root mean square r of all ranges.
-    Until then the rows are kept and the linear experts predict; the others learn from these rows
-    together with the next one. Columns that do not vary in the first 32 rows, or come later, have
-    no part in the features, only in the linear experts. Memory is constant: it does not depend on
-    the number of rows.
+    In the last two widths the features of a row are its kernel values with landmarks, projected:
+    rows from the 33rd on that differ from the landmarks before them, as many as `n_components`, at
+    most 512. They need no more of them where there are many columns. All others are random Fourier
+    features. Until the 33rd row the rows are kept and the linear experts predict; the others learn
+    from these rows together with it. Columns that do not vary in the first 32 rows, or come later,
+    have no part in the features, only in the linear experts. Memory is constant: it does not depend
+    on the number of rows.
 
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
         With "rbf" there are experts on random features, too. A linear problem loses no more by
         them than `max_log_loss` says, but a row takes longer: each class has `n_components` weights
-        for each of 24 experts.
+        for each of 32 experts.
     n_components : int, default=256
-        With ``kernel="rbf"``, the number of random features of each width, cosines and sines of
-        half as many directions.
+        With ``kernel="rbf"``, the number of features of each width: random ones, cosines and sines
+        of half as many directions, or those of landmarks.
     full_matrix_columns : int, default=64
         The number of columns up to which there is the expert with a full matrix, at most 1000; 0
         for none. With 8 columns a row takes 1.2 times as long as without it, with 64 columns 1.5

@@ -14,7 +14,7 @@ from maxmargin.experts.expert_steps import (
     PASSIVE_AGGRESSIVE,
 )
 from maxmargin.experts.full_matrix import FULL_MATRIX
-from maxmargin.experts.landmarks import NEAR_LANDMARKS
+from maxmargin.experts.landmark_features import NEAR_LANDMARKS
 from maxmargin.experts.random_features import BY_JOINED_RANGES, BY_RANGES, ON_FEATURES
 from maxmargin.experts.scaled_columns import AS_IT_IS, BY_ALL, BY_COLUMN, ROOTED
 from maxmargin.experts.standardized_columns import STANDARDIZED, STANDARDIZED_ROOTED

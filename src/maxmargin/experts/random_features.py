@@ -12,7 +12,7 @@ in these rows, and by these ranges joined with that of all columns, so that a co
 differ little in the first rows, but more later, does not swamp the others. Until then the rows are
 kept, and the experts on features predict as the mixture of the others does; with the next row they
 learn from all of them. Columns that do not vary in the first rows, or come later, have no part in
-features. The first landmark is the row after that (`experts.landmarks`).
+features. The first landmark is the row after that (`experts.landmark_features`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from maxmargin.core.array_fields import Array, Buffer, Saved
 from maxmargin.core.numba_backend import bridge
 from maxmargin.experts.expert_lines import add_line, push_confident
 from maxmargin.experts.expert_steps import expert_step
-from maxmargin.experts.landmarks import NEAR_LANDMARKS, Landmarks
+from maxmargin.experts.landmark_features import NEAR_LANDMARKS, Landmarks
 
 # The rows that decide on the widths; of 16, 32, 64 and 128 on phishing, segments and bananas.
 FIRST_ROWS = 32

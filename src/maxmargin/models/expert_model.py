@@ -17,7 +17,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.experts.expert_loop import Experts, learn_rows, outputs_of_all
 from maxmargin.experts.full_matrix import FullMatrix, invalid_variances, slots_for
-from maxmargin.experts.landmarks import MOST_LANDMARKS, NEAR_LANDMARKS
+from maxmargin.experts.landmark_features import MOST_LANDMARKS, NEAR_LANDMARKS
 from maxmargin.experts.mixture import new_mixture
 from maxmargin.experts.random_features import (
     BY_JOINED_RANGES,
