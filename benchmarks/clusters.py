@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from maxmargin import MaxMargin
 from maxmargin.distributed import Held, Plain, fit
 
 SHARDS = (1, 4, 16, 64, 256, 1024)
+learner = partial(MaxMargin, soft_margin=1.0)
 # Times are the least of so many, taken in turns; a ratio is the median of those of neighbours.
 TURNS = 5
 
@@ -60,7 +62,7 @@ def rounds(n: int, d: int) -> None:
 def ratios_of(shards: list[Held]) -> list[float]:
     """Certified after each round."""
     ratios: list[float] = []
-    fit(MaxMargin(), shards, report=lambda progress: ratios.append(progress.ratio))
+    fit(learner(), shards, report=lambda progress: ratios.append(progress.ratio))
     return ratios
 
 
@@ -80,14 +82,14 @@ class Timed(Plain):
 def coordinator(n: int, d: int) -> None:
     """The coordinator's own share of a round."""
     shards = [Held(k, f"partition {k}", *rows_of(k, n // 32, d)) for k in range(32)]
-    fit(MaxMargin(), shards)
+    fit(learner(), shards)
     timed, times = Timed(), list[tuple[float, float]]()
     began = time.process_time()
 
     def report(progress: Any) -> None:
         times.append((time.process_time() - began, timed.spent))
 
-    fit(MaxMargin(tol=1e-8), shards, timed, report=report)
+    fit(learner(tol=1e-8), shards, timed, report=report)
     (first, asked_first), (last, asked_last) = times[0], times[-1]
     share = 100 * (1.0 - (asked_last - asked_first) / (last - first))
     print(f"{n:,} rows of {d} features, {len(times)} rounds: {share:.2f} % of a round")
@@ -120,8 +122,8 @@ def workers(n: int, d: int) -> None:
 
     shards = [Held(k, f"partition {k}", *rows_of(k, n // 32, d)) for k in range(32)]
     X, y = (np.concatenate([shard[at] for shard in shards]) for at in (2, 3))
-    whole = MaxMargin().fit(X, y)
-    fit(MaxMargin(), shards)
+    whole = learner().fit(X, y)
+    fit(learner(), shards)
     times, models = dict[str, list[float]](), dict[str, Any]()
 
     def take(name: str, work: Callable[..., Any], *given: Any) -> None:
@@ -134,10 +136,10 @@ def workers(n: int, d: int) -> None:
         with cluster, client:
             held = client.persist(list(collections_of(32, n // 32, d)))
             wait(held)
-            far = DaskClassifier(MaxMargin(), client)
+            far = DaskClassifier(learner(), client)
             far.fit(*held)  # compiled code is loaded
             for _ in range(TURNS):
-                take("plain executor", fit, MaxMargin(), shards)
+                take("plain executor", fit, learner(), shards)
                 take(f"Dask, {count} worker{'s' * (count > 1)}", far.fit, *held)
             models[f"Dask, {count} worker{'s' * (count > 1)}"] = far.to_local()
     plain, one, two = (np.array(each) for each in times.values())
@@ -163,7 +165,7 @@ def kill(n: int, d: int) -> None:
     from maxmargin.dask import DaskClassifier
 
     shards = [Held(k, f"partition {k}", *rows_of(k, n // 32, d)) for k in range(32)]
-    wanted = fingerprint(fit(MaxMargin(), shards))
+    wanted = fingerprint(fit(learner(), shards))
     found, usual, spent = list[str](), list[float](), list[float]()
     for seed in range(20):
         chance = random.Random(seed)
@@ -177,7 +179,7 @@ def kill(n: int, d: int) -> None:
                 if times is spent:
                     stopping.start()
                 began = time.perf_counter()
-                far = DaskClassifier(MaxMargin(), client).fit(*collections_of(32, n // 32, d))
+                far = DaskClassifier(learner(), client).fit(*collections_of(32, n // 32, d))
                 times.append(time.perf_counter() - began)
             stopping.join()
         found.append(fingerprint(far))
@@ -205,7 +207,7 @@ def files(n: int, d: int) -> None:
         cluster, client = cluster_of(2)
         with cluster, client:
             began = time.perf_counter()
-            far = DaskClassifier(MaxMargin(), client).fit(f"{folder}/*.parquet")
+            far = DaskClassifier(learner(), client).fit(f"{folder}/*.parquet")
             spent = time.perf_counter() - began
             peaks = client.run(peak_memory)
     shown = ", ".join(f"{peak / 2**20:.0f} MiB" for peak in peaks.values())

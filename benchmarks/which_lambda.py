@@ -43,7 +43,7 @@ NAME = "which-lambda"
 QUESTION = "What does it cost to choose lambda, and is the choice good?"
 
 AUTO, GRID = "MaxMargin(soft_margin='auto')", "GridSearchCV(LinearSVC(dual=False), cv=5)"
-LOO, FIVE = "MaxMargin(calibration='loo')", "CalibratedClassifierCV(LinearSVC())"
+LOO, FIVE = "MaxMargin(soft_margin=1, calibration='loo')", "CalibratedClassifierCV(LinearSVC())"
 PATH, ONE = "path over 13 lambdas", "one fit"
 LEFT_OUT, LAMBDA = 2000, 1.0
 ROUNDS, TOL = 5, 1e-6
@@ -86,7 +86,7 @@ def _on_adult(scale: Scale, rounds: int, floors: list[Floor], quality: dict[Key,
     works: dict[str, Callable[[], Any]] = {
         AUTO: lambda: MaxMargin(soft_margin="auto").fit(X, y),
         GRID: lambda: _quiet(search, X, y),
-        LOO: lambda: MaxMargin(calibration="loo").fit(X, y),
+        LOO: lambda: MaxMargin(soft_margin=LAMBDA, calibration="loo").fit(X, y),
         FIVE: lambda: _quiet(CalibratedClassifierCV(LinearSVC(random_state=0)), X, y),
     }
     fitted = {name: work() for name, work in works.items()}

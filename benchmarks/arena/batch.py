@@ -132,9 +132,11 @@ def contenders() -> list[Contender]:
     automargin = partial(maxmargin.AutoMargin, random_state=0)
     curved = partial(Contender, kind="curved")
     return [
-        Contender("MaxMargin", ours),
-        Contender("MaxMargin, auto", partial(ours, soft_margin="auto"), loo),
-        Contender("MaxMargin, hinge", partial(ours, loss="hinge")),
+        Contender("MaxMargin", partial(ours, soft_margin=1.0), "soft_margin=1"),
+        Contender("MaxMargin, auto", ours, loo),
+        Contender(
+            "MaxMargin, hinge", partial(ours, loss="hinge", soft_margin=1.0), "soft_margin=1"
+        ),
         Contender("AutoMargin, one pass", automargin),
         Contender(
             "Perceptron, averaged",
@@ -153,7 +155,7 @@ def contenders() -> list[Contender]:
         curved("HistGradientBoosting", boosted_trees, is_scaled=False),
         curved(
             "MaxMargin, rbf, auto",
-            partial(ours, kernel="rbf", soft_margin="auto"),
+            partial(ours, kernel="rbf"),
             loo,
             is_slow=True,
         ),

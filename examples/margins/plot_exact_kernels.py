@@ -33,10 +33,10 @@ print(f"the same side on {100.0 * agreement:.2f} % of the plane")
 
 # %%
 # With the squared hinge loss, the default, leave-one-out errors follow from the system that a fit
-# has solved anyway. ``soft_margin="auto"`` goes by them, and ``calibration="loo"`` fits a sigmoid
-# to leave-one-out scores.
+# has solved anyway. They choose lambda, and ``calibration="loo"`` fits a sigmoid to leave-one-out
+# scores.
 
-auto = MaxMargin(kernel="rbf", gamma=2.0, soft_margin="auto", calibration="loo").fit(X, y)
+auto = MaxMargin(kernel="rbf", gamma=2.0, calibration="loo").fit(X, y)
 path = MaxMargin(kernel="rbf", gamma=2.0).path(X, y)
 fits = [MaxMargin(kernel="rbf", gamma=2.0, soft_margin=each).fit(X, y) for each in path.lambdas]
 errors = [100.0 * (1.0 - clf.score(X_test, y_test)) for clf in fits]

@@ -46,7 +46,7 @@ ax.legend(frameon=False)
 # %%
 # The lambda that was chosen, what leaving rows out promises of it, and what it keeps:
 
-clf = MaxMargin(soft_margin="auto").fit(X, y)
+clf = MaxMargin().fit(X, y)
 promised = 100.0 * clf.path_.loo_error[clf.path_.best]
 kept = 100.0 * (1.0 - clf.score(X_test, y_test))
 print(f"lambda {clf.soft_margin_:.3g}, by {clf.path_.method}")

@@ -22,7 +22,7 @@ normal = random.normal(size=20)
 X = random.normal(size=(50_000, 20)) + 3.0
 noise = 0.5 * np.linalg.norm(normal) * random.normal(size=len(X))
 y = (X - 3.0) @ normal + noise > 0.0
-whole = MaxMargin().fit(X, y)
+whole = MaxMargin(soft_margin=1.0).fit(X, y)
 print(whole.certificate_)
 
 # %%
@@ -33,7 +33,7 @@ for count in (1, 8, 64, 512):
     parts = zip(np.array_split(X, count), np.array_split(y, count), strict=True)
     shards = [Held(k, f"part {k}", *part) for k, part in enumerate(parts)]
     told = []
-    models[count] = fit(MaxMargin(tol=1e-6), shards, report=told.append)
+    models[count] = fit(MaxMargin(soft_margin=1.0, tol=1e-6), shards, report=told.append)
     ratios[count] = [progress.ratio for progress in told]
     agreement = np.mean(models[count].predict(X) == whole.predict(X))
     print(f"{count:3} of them: {len(told)} rounds, {agreement:.2%} predicted as by one fit")

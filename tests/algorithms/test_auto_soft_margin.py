@@ -200,7 +200,7 @@ def test_ctrl_c_leaves_the_model(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"soft_margin": "auto", "loss": "hinge"}, "soft_margin='auto' needs .*got loss='hinge'"),
+        ({"loss": "hinge", "loo": "exact"}, "loo='exact' needs .*got loss='hinge'"),
         ({"soft_margin": "best"}, "'soft_margin' parameter of MaxMargin must be .*'auto'"),
         ({"calibration": "loo", "loss": "hinge"}, "calibration='loo' needs .*got loss='hinge'"),
         ({"calibration": "loo", "soft_margin": 0}, "and soft_margin > 0.*soft_margin=0"),
@@ -219,8 +219,8 @@ def test_lambdas_of_a_path(lambdas):
 
 
 def test_attributes_say_when_they_are_there():
-    clf = MaxMargin().fit([[0.0], [1.0]], [0, 1])
-    assert clf.soft_margin_ == 1.0
+    clf = MaxMargin(soft_margin=2.0).fit([[0.0], [1.0]], [0, 1])
+    assert clf.soft_margin_ == 2.0
     with pytest.raises(AttributeError, match="only after a fit with soft_margin='auto'"):
         _ = clf.path_
     assert not hasattr(clf, "predict_proba")
@@ -230,11 +230,10 @@ def test_attributes_say_when_they_are_there():
         clf.set_params(calibration="loo").predict_proba([[0.0]])
 
 
-@pytest.mark.parametrize("parameters", [{"soft_margin": "auto"}, {"calibration": "loo"}])
-def test_shards_are_refused(parameters):
+def test_probabilities_of_shards_are_refused():
     shards = [Held(0, "rows", np.array([[0.0], [1.0]]), np.array([0, 1]))]
-    with pytest.raises(ValueError, match="for shards give soft_margin a number"):
-        fit(MaxMargin(**parameters), shards)
+    with pytest.raises(ValueError, match="got calibration='loo': use calibration=None"):
+        fit(MaxMargin(calibration="loo"), shards)
 
 
 # ------------------------------------------------------------------------------------ probabilities

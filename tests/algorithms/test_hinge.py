@@ -152,12 +152,13 @@ def test_every_way_gives_the_same(monkeypatch, way, intercept):
 def test_a_weight_is_the_row_so_many_times():
     X, y = load_iris(return_X_y=True)
     weights = np.arange(y.size) % 3
-    clf = MaxMargin(loss="hinge", tol=1e-7).fit(X, y, sample_weight=weights)
-    again = MaxMargin(loss="hinge", tol=1e-7).fit(np.repeat(X, weights, axis=0), y.repeat(weights))
+    given = {"soft_margin": 1.0, "loss": "hinge", "tol": 1e-7}
+    clf = MaxMargin(**given).fit(X, y, sample_weight=weights)
+    again = MaxMargin(**given).fit(np.repeat(X, weights, axis=0), y.repeat(weights))
     for one, other in zip(clf.certificate_.classes, again.certificate_.classes, strict=True):
         assert one.margin == pytest.approx(other.margin, rel=1e-6)
-    balanced = MaxMargin(loss="hinge", class_weight={0: 2.0}, tol=1e-7).fit(X, y)
-    doubled = MaxMargin(loss="hinge", tol=1e-7).fit(X, y, sample_weight=np.where(y == 0, 2.0, 1.0))
+    balanced = MaxMargin(**given, class_weight={0: 2.0}).fit(X, y)
+    doubled = MaxMargin(**given).fit(X, y, sample_weight=np.where(y == 0, 2.0, 1.0))
     np.testing.assert_array_equal(balanced.coef_, doubled.coef_)
 
 

@@ -321,7 +321,7 @@ def test_the_hinge_loss_of_many_words(seed, intercept):
     entries = (np.ones(columns.size), (np.repeat(np.arange(2000), words), columns.ravel()))
     X = sparse.csr_matrix(entries, shape=(2000, 4000))
     y = X @ random.normal(size=4000) + random.normal(size=2000) > 0.0
-    clf = MaxMargin(loss="hinge", fit_intercept=intercept).fit(X, y)
+    clf = MaxMargin(soft_margin=1.0, loss="hinge", fit_intercept=intercept).fit(X, y)
     assert clf.converged_
     assert clf.certificate_.ratio >= 0.999
     machine = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, max_iter=20000, random_state=0)
@@ -343,7 +343,7 @@ def test_the_hinge_loss_of_rows_with_an_offset(offset):
     few = sparse.random(300, 60, 0.08, random_state=5, format="csr")
     column = sparse.csr_matrix(offset + X[:, :1])
     for rows in (X + offset, sparse.hstack([few, column], format="csr")):
-        assert MaxMargin(loss="hinge", max_iter=200).fit(rows, y).converged_
+        assert MaxMargin(soft_margin=1.0, loss="hinge", max_iter=200).fit(rows, y).converged_
 
 
 def test_advice_where_an_offset_costs_digits(monkeypatch):
@@ -354,14 +354,15 @@ def test_advice_where_an_offset_costs_digits(monkeypatch):
     X = random.normal(size=(100, 20))
     y = X[:, 0] + random.normal(size=100) > 0.0
     with pytest.warns(ConvergenceWarning, match="center and scale the columns"):
-        MaxMargin(loss="hinge").fit(X + 1e6, y)
-    assert MaxMargin(loss="hinge").fit(X, y).converged_
+        MaxMargin(soft_margin=1.0, loss="hinge").fit(X + 1e6, y)
+    assert MaxMargin(soft_margin=1.0, loss="hinge").fit(X, y).converged_
 
 
 def test_shards_prove_together_what_all_rows_do():
     X, y = problem(seed=4)
-    clf = MaxMargin(tol=1e-6).fit(X, y)
-    parts = [MaxMargin(tol=1e-6).fit(X[k::2], y[k::2]).certificate_ for k in (0, 1)]
+    clf = MaxMargin(soft_margin=1.0, tol=1e-6)
+    parts = [clf.fit(X[k::2], y[k::2]).certificate_ for k in (0, 1)]
+    clf.fit(X, y)
     merged = Certificate.merge(parts)
     assert merged.bound >= clf.certificate_.margin
     assert np.isnan(merged.margin)  # what rows lack adds up over shards

@@ -308,7 +308,8 @@ def test_conjugate_gradients(monkeypatch, loss):
 
 def test_weights_and_several_labels():
     X, y = load_iris(return_X_y=True)
-    weights, given = np.arange(y.size) % 3, {"kernel": "rbf", "gamma": 0.5, "tol": 1e-7}
+    weights = np.arange(y.size) % 3
+    given = {"soft_margin": 1.0, "kernel": "rbf", "gamma": 0.5, "tol": 1e-7}
     clf = MaxMargin(**given).fit(X, y, sample_weight=weights)
     again = MaxMargin(**given).fit(np.repeat(X, weights, axis=0), y.repeat(weights))
     np.testing.assert_allclose(clf.decision_function(X), again.decision_function(X), atol=1e-5)

@@ -193,7 +193,7 @@ MACHINES = [
     LinearSVC(C=0.5, random_state=0, fit_intercept=False),
     SVC(kernel="linear", C=0.5),
     SVC(kernel="linear", C=0.5, class_weight={-1: 3.0}),
-    MaxMargin(loss="hinge"),
+    MaxMargin(soft_margin=1.0, loss="hinge"),
 ]
 
 
@@ -213,7 +213,7 @@ def test_the_objective_of_a_support_vector_machine(machine, form):
     value = objective(clf, X, y, weights, 1.0, loss)
     assert found.margin <= as_margin(value, loss) <= (1 + 1e-9) * found.margin
     intercept = getattr(machine, "fit_intercept", True)
-    best = MaxMargin(loss=loss, tol=1e-8, max_iter=1000, fit_intercept=intercept)
+    best = MaxMargin(soft_margin=1.0, loss=loss, tol=1e-8, max_iter=1000, fit_intercept=intercept)
     best.fit(X, y, sample_weight=weights)
     lowest = objective(best, X, y, weights, 1.0, loss)
     assert as_margin(lowest, loss) <= found.bound <= (1 + 1e-4) * as_margin(lowest, loss)

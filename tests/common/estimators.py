@@ -139,7 +139,8 @@ def can_hold(estimator, check) -> bool:
     one check sets n_iter_no_change, which is a constant of some learners.
     """
     if isinstance(estimator, MaxMargin):
-        return estimator.calibration is None or not by_leaving_one_out(estimator, check)
+        fixed = estimator.soft_margin != "auto" and estimator.calibration is None
+        return fixed or not by_leaving_one_out(estimator, check)
     if is_about(check, "check_sample_weight_equivalence"):
         return False
     has_no_price = (

@@ -217,3 +217,43 @@ def test_the_coordinator_makes_a_step_in_one_thread(monkeypatch):
         fit(MaxMargin(tol=1e-9), evenly(*noisy(300, 5), 3))
     assert threads
     assert set(threads) == {1}
+
+
+# ------------------------------------------------------------------------------------------- lambda
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_rows_have_the_lambda_of_one_machine(classes, weighted):
+    """All rows are in the sample then, in the same order."""
+    X, y = noisy(900, 6, classes)
+    weights = np.random.default_rng(3).integers(1, 4, size=900) if weighted else None
+    whole = MaxMargin(tol=1e-6).fit(X, y, sample_weight=weights)
+    clf = fit(MaxMargin(tol=1e-6), evenly(X, y, 5, weights))
+    assert clf.soft_margin == "auto"
+    assert clf.soft_margin_ == whole.soft_margin_
+    for mine, theirs in zip(clf.path_, whole.path_, strict=True):
+        if isinstance(theirs, np.ndarray):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+        else:
+            assert mine == theirs
+    np.testing.assert_allclose(clf.coef_, whole.coef_, rtol=1e-2, atol=1e-4)
+
+
+def test_lambda_of_many_rows_is_near_that_of_one_machine():
+    """It is chosen on a sample, with the weights of its rows."""
+    X, y = noisy(30_000, 40)
+    for weights in (None, np.random.default_rng(4).uniform(0.5, 50.0, size=30_000)):
+        clf = fit(MaxMargin(), evenly(X, y, 7, weights))
+        assert clf.path_.n_left_out <= 4096
+        assert same(clf, fit(MaxMargin(), evenly(X, y, 7, weights), Plain(3)))
+        whole = MaxMargin().fit(X, y, sample_weight=weights)
+        assert abs(np.log10(clf.soft_margin_ / whole.soft_margin_)) < 1.1
+        given = MaxMargin(soft_margin=clf.soft_margin_)
+        assert same(clf, fit(given, evenly(X, y, 7, weights)))
+
+
+def test_lambda_needs_two_classes_in_the_sample():
+    X, y = noisy(30_000, 3)
+    y = (np.arange(y.size) == 77).astype(int)
+    with pytest.raises(ValueError, match=r"drawn at random have only one: give soft_margin a num"):
+        fit(MaxMargin(), evenly(X, y, 7))
+    assert fit(MaxMargin(soft_margin=1.0), evenly(X, y, 7)).converged_

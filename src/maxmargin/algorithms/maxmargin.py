@@ -825,7 +825,7 @@ class ExactTrainer:
                 "separated. Use soft_margin > 0."
             )
         tol, steps = self.options.tol, f"{state.n_iter} step{'s' * (state.n_iter > 1)}"
-        is_hinge = self.loss == "hinge" and self.options.soft_margin > 0.0
+        is_hinge = self.loss == "hinge" and self.options.soft_margin != 0.0
         what = "as optimum over objective" if is_hinge else "of the best margin"
         if state.n_iter >= self.options.max_iter:
             cure = "Increase max_iter, or center and scale the columns"

@@ -50,7 +50,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : MaxMargin
-        It is solved exactly, by at most ``max_iter`` rounds over all partitions.
+        It is solved exactly, by at most ``max_iter`` rounds over all partitions. With
+        ``soft_margin="auto"``, lambda is chosen on a random sample of at most 4096 rows.
     client : distributed.Client, default=None
         By default the current one; none is started.
 

@@ -12,7 +12,7 @@ from typing import Any
 from sklearn.base import clone
 
 from maxmargin.algorithms.maxmargin import MaxMargin, as_state
-from maxmargin.distributed.distributed_newton import Report, solved
+from maxmargin.distributed.distributed_newton import Report, path_of_sample, solved
 from maxmargin.distributed.executor import Executor, Plain, answer, derived, merged, tree
 from maxmargin.distributed.shards import File, Held, Schemas, encoded, files
 from maxmargin.distributed.survey import Job, Overview, SurveyQuestion, overview_of
@@ -45,7 +45,8 @@ def fit(
     Parameters
     ----------
     estimator : MaxMargin
-        Its ``max_iter`` limits the number of rounds. An error or Ctrl-C leaves it unchanged.
+        Its ``max_iter`` limits the number of rounds. With ``soft_margin="auto"``, lambda is chosen
+        on a random sample of at most 4096 rows. An error or Ctrl-C leaves it unchanged.
     shards : list of Held, or of File
         See `files`. A shard may be empty or have a single class.
     executor : Executor, default=None
@@ -70,9 +71,14 @@ def fit(
     overview, ready, schema = _surveyed(learner, shards, executor)
     columns = overview.columns
     problems = problems_for(columns.classes, multilabel=columns.multilabel)
+    more: dict[str, Any] = {}
+    if learner.soft_margin == "auto":
+        path = path_of_sample(learner, overview, problems)
+        learner.set_params(soft_margin=path.soft_margin)
+        more = {"path_": path, "soft_margin_": path.soft_margin}
     found = solved(Job(learner, overview, executor, ready), problems, report)
     state = as_state(found, columns.classes, columns.features, columns.multilabel)
-    estimator.conclude(state._replace(schema=schema), overview.found.radius)
+    estimator.conclude(state._replace(schema=schema, more=more), overview.found.radius)
     return estimator
 
 
@@ -89,12 +95,10 @@ def check_can_learn(estimator: Any) -> None:
             "MaxMargin learns from shards with kernel='linear' and device='cpu' only: fit all "
             "rows on one machine."
         )
-    if estimator.soft_margin == "auto" or estimator.calibration is not None:
+    if estimator.calibration is not None:
         raise ValueError(
-            "MaxMargin leaves rows out with all rows in one place: for shards give soft_margin "
-            f"a number, got {estimator.soft_margin!r}, and leave calibration at None, got "
-            f"{estimator.calibration!r}; MaxMargin.path of some of the rows suggests a number, "
-            "to be multiplied by the ratio of their numbers."
+            "MaxMargin learns from shards without probabilities, got calibration="
+            f"{estimator.calibration!r}: use calibration=None, or fit all rows on one machine."
         )
     if estimator.soft_margin == 0.0:
         raise ValueError(

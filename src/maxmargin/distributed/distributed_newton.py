@@ -16,7 +16,7 @@ from maxmargin.certificates.bounds import soft_margin
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.rows import Tail
 from maxmargin.distributed.shards import Rows
-from maxmargin.distributed.survey import Job, Overview
+from maxmargin.distributed.survey import Job, Overview, SampledRows
 from maxmargin.models.linear_model import as_rows
 from maxmargin.solvers import newton_passes as passes
 from maxmargin.solvers.blas_threads import one_thread
@@ -48,6 +48,13 @@ from maxmargin.solvers.newton import (
     solve,
 )
 from maxmargin.solvers.newton_passes import Chosen
+from maxmargin.solvers.regularization_path import (
+    MOST_LEFT_OUT,
+    Posed,
+    RegularizationPath,
+    automatic_path,
+    chosen_places,
+)
 from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training import inputs
 
@@ -205,6 +212,34 @@ def sample_of(overview: Overview, intercept: bool) -> LinearRows:
         intercept=intercept,
         radius=overview.found.radius,
     )
+
+
+def path_of_sample(learner: Any, overview: Overview, problems: int) -> RegularizationPath:
+    """The path that chooses lambda, on some of the sample with the weights of their rows.
+
+    These are not multiplied as if they stood for all rows, since the best lambda hardly depends on
+    the number of rows.
+    """
+    intercept, X, y, weight = bool(learner.fit_intercept), *overview.sample
+    some = chosen_places(weight.size, MOST_LEFT_OUT)
+    weight = weight[some] * (weight.size / overview.found.rows)
+    weight[np.isclose(weight, 1.0, rtol=0.01)] = 1.0  # shards need not have equally many rows
+    sample = SampledRows(X[some], y[some], weight)
+    data = sample_of(overview._replace(sample=sample), intercept)
+    positive = data.positive(np.arange(weight.size), slice(0, problems))
+    if (positive.all(axis=1) | ~positive.any(axis=1)).all():
+        raise ValueError(
+            f"soft_margin='auto' needs rows of both classes, but {weight.size} rows drawn at "
+            "random have only one: give soft_margin a number."
+        )
+    posed = Posed(
+        data=data,
+        task=Task(1.0, float(learner.tol), int(learner.max_iter)),
+        number=problems,
+        one_class=problems > 1 and not overview.columns.multilabel,
+    )
+    with one_thread:
+        return automatic_path(posed, silent, learner.loo)
 
 
 class Best:
