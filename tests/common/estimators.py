@@ -163,7 +163,7 @@ def by_leaving_one_out(estimator, check) -> bool:
     be 1/2 where the score is 0, so that the likelier class may be the other one.
     """
     names = ["check_sample_weight_equivalence"]
-    names += ["check_classifiers_train"] if estimator.kernel == "rbf" else []
+    names += ["check_classifiers_train"] if estimator.calibration is not None else []
     return any(is_about(check, name) for name in names)
 
 

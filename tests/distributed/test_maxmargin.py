@@ -8,6 +8,7 @@ from extent import EVERYTHING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -96,7 +97,8 @@ def test_it_is_the_fit_of_all_rows(classes, as_sparse, small_samples):
     X, y = noisy(3000, 10, classes)
     if as_sparse:
         X = sparse.csr_matrix(X * (np.random.default_rng(1).random(X.shape) < 0.2))
-    whole, clf = MaxMargin(tol=1e-6).fit(X, y), MaxMargin(tol=1e-6)
+    clf = MaxMargin(soft_margin=1.0, tol=1e-6)
+    whole = clone(clf).fit(X, y)
     ratios = rounds_of(clf, evenly(X, y, 7))
     assert 2 <= len(ratios) <= 12
     assert ratios[0] < 1 - 1e-6 <= ratios[-1]
@@ -117,7 +119,7 @@ def test_a_limit_of_rounds(small_samples):
 def test_weights_of_rows_and_classes(small_samples):
     X, y = noisy(2000, 6)
     weights = np.random.default_rng(2).integers(0, 4, size=2000)
-    how = {"tol": 1e-8, "class_weight": "balanced"}
+    how = {"soft_margin": 1.0, "tol": 1e-8, "class_weight": "balanced"}
     whole = MaxMargin(**how).fit(X, y, sample_weight=weights)
     parts = fit(MaxMargin(**how), evenly(X, y, 5, weights))
     repeated = fit(MaxMargin(**how), evenly(X.repeat(weights, axis=0), y.repeat(weights), 5))
