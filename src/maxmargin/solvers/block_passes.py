@@ -25,10 +25,12 @@ class Features(Protocol):
 
     size : the number of rows
     at_once : rows of a block
+    mixed : how many columns are part of a feature, besides its own
     """
 
     size: int
     at_once: int
+    mixed: int
 
     def taken(self, which: Any) -> Any:
         """The block of these rows, in float64."""
@@ -44,6 +46,7 @@ class Columns(NamedTuple):
     """The columns of a matrix, which are converted to float64 in blocks."""
 
     X: Any
+    mixed: int = 0
 
     @property
     def size(self) -> int:
@@ -129,13 +132,17 @@ class BlockPasses(NamedTuple):
                     masses.append(xp.where(of_class, mass, 0.0))
                     totals[side, 0] += float(masses[-1].sum())
                     totals[side, 1] += float(xp.where(of_class, losses, 0.0).sum())
-                    totals[side, 2] += float((masses[-1] > 0.0).sum())
+                    totals[side, 2] += 1.0
             added = self.features.sums(self.products.host(xp.stack(masses) @ block))
             for k, c in enumerate(chosen):
                 sums[2 * c : 2 * c + 2, :-1] += added[2 * k : 2 * k + 2]
-        if self.intercept:
-            for c in chosen:
-                sums[2 * c : 2 * c + 2, -1] = totals[2 * c : 2 * c + 2, 0]
+        for c in chosen:
+            both = slice(2 * c, 2 * c + 2)
+            # A sum is rounded once for each row of a block, each block, and each column that is
+            # part of a feature.
+            totals[both, 2] += min(self.features.at_once, numbers.size) + self.features.mixed
+            if self.intercept:
+                sums[both, -1] = totals[both, 0]
 
     def best_step(self, numbers: Any, slack: Any, change: Any, along: Objective) -> float:
         counts, full = self.counts(numbers)[:, None], self.xp.full

@@ -27,7 +27,7 @@ CANDIDATES = 4
 # Smaller eigenvalues, relative to the largest, are left out.
 SMALLEST_EIGENVALUE = 1e-10
 # Kernel values that are computed at a time, on a device and here.
-ON_DEVICE, HERE = 2**28, 2**21
+ON_DEVICE, HERE = 2**26, 2**21
 
 
 class LandmarkFeatures(NamedTuple):
@@ -52,6 +52,10 @@ class LandmarkFeatures(NamedTuple):
     @property
     def at_once(self) -> int:
         return max(1, (HERE if self.products.xp is np else ON_DEVICE) // self.numbers.size)
+
+    @property
+    def mixed(self) -> int:
+        return self.numbers.size
 
     def taken(self, which: Any) -> Any:
         some = self.points.take(which if isinstance(which, slice) else self.products.host(which))
