@@ -22,7 +22,7 @@ QUESTIONS = (
         "Do the data fit in memory?",
         (
             Branch("yes", "MaxMargin", "exact, certified"),
-            Branch("yes, curved boundary", 'MaxMargin(kernel="rbf")', "exact, certified"),
+            Branch("yes, curved boundary", 'MaxMargin(kernel="auto")', "exact, certified"),
         ),
     ),
     (

@@ -218,6 +218,11 @@ def test_lambdas_of_a_path(lambdas):
         MaxMargin().path([[0.0], [1.0]], [0, 1], lambdas=lambdas)
 
 
+def test_the_lambda_of_a_fit_stays_as_parameters_change():
+    clf = MaxMargin(soft_margin=2.0).fit(*load_iris(return_X_y=True))
+    assert clf.set_params(soft_margin="auto").soft_margin_ == 2.0
+
+
 def test_attributes_say_when_they_are_there():
     clf = MaxMargin(soft_margin=2.0).fit([[0.0], [1.0]], [0, 1])
     assert clf.soft_margin_ == 2.0

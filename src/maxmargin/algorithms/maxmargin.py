@@ -600,14 +600,14 @@ class ExactTrainer:
     ) -> Fitted:
         options = self.options
         problem = self._problem(X, y, sample_weight)
-        more: dict[str, Any] = {}
         with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
-            posed = self._posed(problem)
+            posed, more = self._posed(problem), dict[str, Any]()
             sample, numbers = self._sample(problem, posed)
             if options.soft_margin == "auto":
                 path = automatic_path(sample or posed, advance, self.loo)
                 posed = posed.with_penalty(path.soft_margin)
-                more = {"path_": path, "soft_margin_": path.soft_margin}
+                more["path_"] = path
+            more["soft_margin_"] = posed.task.penalty
             radius, width, landmarks = problem.radius, problem.features.count, None
             rows = posed.data.rows if isinstance(posed.data, JointRows) else posed.data
             if isinstance(rows, KernelRows):
