@@ -258,8 +258,9 @@ def test_weights_of_classes_and_rows_count_as_copies():
     X, y, _ = drawn(7)
     twice = np.where(y == 1, 2, 1)
     rows = np.repeat(np.arange(y.size), twice)
-    by_class = joint(class_weight={0: 1.0, 1: 2.0, 2: 1.0}, tol=1e-8).fit(X, y)
-    by_rows, copies = joint(tol=1e-8).fit(X, y, twice), joint(tol=1e-8).fit(X[rows], y[rows])
+    given = {"soft_margin": 1.0, "tol": 1e-8}
+    by_class = joint(class_weight={0: 1.0, 1: 2.0, 2: 1.0}, **given).fit(X, y)
+    by_rows, copies = joint(**given).fit(X, y, twice), joint(**given).fit(X[rows], y[rows])
     np.testing.assert_allclose(by_class.coef_, copies.coef_, atol=1e-4)
     np.testing.assert_array_equal(by_class.coef_, by_rows.coef_)
 

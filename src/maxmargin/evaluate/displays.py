@@ -531,7 +531,7 @@ class PathDisplay(Display):
     >>> X, y = load_iris(return_X_y=True)
     >>> display = PathDisplay.from_estimator(MaxMargin(), X, y)
     >>> display.path.soft_margin
-    1.0
+    0.01
     """
 
     def __init__(self, path: RegularizationPath) -> None:

@@ -123,7 +123,7 @@ class RegularizationPath(NamedTuple):
     >>> path.lambdas.size, path.method
     (13, 'leave-one-out')
     >>> path
-    RegularizationPath(13 lambdas, best 1, leave-one-out error 0.0533)
+    RegularizationPath(13 lambdas, best 0.01, leave-one-out error 0.0467)
     """
 
     lambdas: np.ndarray
@@ -261,8 +261,7 @@ def follow_path(
         tol = min(problems.task.tol, REFITTED)
         problems = problems._replace(task=problems.task._replace(tol=tol))
     most = problems.numbers.size if proves else MOST_LEFT_OUT
-    together = problems.one_class and len(parts) == 1 and not proves
-    kind = _ClassTally if problems.joint or together else _Tally
+    kind = _ClassTally if problems.one_class and not proves else _Tally
     tally, *enclosing = [kind(problems, lambdas.size, most) for _ in range(1 + 2 * proves)]
     margins, bounds = np.full((2, lambdas.size, count), np.nan)
     weights: np.ndarray | None = None
@@ -489,7 +488,14 @@ def best_scaled(margins: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> 
 
 
 class _ClassTally(_Tally):
-    """The same where each row has one of several classes; ``loss`` is a `scaled_log_loss`."""
+    """The same where each row has one of several classes; ``loss`` is a `scaled_log_loss`.
+
+    ``outputs`` are those of the lambdas for which some problems are still missing.
+    """
+
+    def __init__(self, problems: Posed, lambdas: int, most: int) -> None:
+        super().__init__(problems, lambdas, most)
+        self.outputs: dict[int, np.ndarray] = {}
 
     def add_sample(
         self, k: int, part: slice, oracle: Any, margins: np.ndarray, losses: np.ndarray
@@ -500,11 +506,19 @@ class _ClassTally(_Tally):
         self._add(k, part, margins[:, np.argsort(np.concatenate(self.folds))])
 
     def _add(self, k: int, part: slice, margins: np.ndarray) -> None:
-        own = self.problems.data.positive(self.numbers[self.places], part)
-        outputs, weights = np.where(own, margins, -margins), self.weight[self.places]
+        places, count = self.numbers[self.places], self.problems.number
+        own = self.problems.data.positive(places, part)
+        outputs = self.outputs.setdefault(k, np.empty((count, places.size)))
+        outputs[part] = np.where(own, margins, -margins)
+        if part.stop < count:
+            return
+        own, weights = (
+            self.problems.data.positive(places, slice(0, count)),
+            self.weight[self.places],
+        )
         rivals = np.where(own, -np.inf, outputs).max(axis=0)
         self.wrong[k] = (outputs.T[own.T] <= rivals) @ weights / self.left_out
-        self.loss[k], _ = scaled_log_loss(outputs, own, weights, SURE)
+        self.loss[k], _ = scaled_log_loss(self.outputs.pop(k), own, weights, SURE)
 
     def error(self) -> np.ndarray:
         return self.wrong
