@@ -439,6 +439,8 @@ def kernel_values(kernel, X):
     """In extended precision."""
     if kernel.name == "rbf":
         return np.exp(-LONG(kernel.gamma) * ((X[:, None] - X) ** 2).sum(axis=2))
+    if kernel.name == "laplacian":
+        return np.exp(-LONG(kernel.gamma) * abs(X[:, None] - X).sum(axis=2))
     return (LONG(kernel.gamma) * (X @ X.T) + LONG(kernel.coef0)) ** int(kernel.degree)
 
 
