@@ -5,6 +5,7 @@ import pytest
 from reference_column_scales import laplacian, left_out, next_scales, ridge
 from scipy import sparse
 from sklearn.datasets import load_iris, load_wine, make_classification
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import MaxMargin, PassiveAggressive
@@ -195,6 +196,8 @@ def test_gamma_by_leave_one_out_is_near_the_best_by_folds(kernel):
 def test_what_has_no_width():
     with pytest.raises(ValueError, match="gamma='loo' needs one of the kernels"):
         MaxMargin(kernel="poly", gamma="loo").fit(*rings())
+    with pytest.raises(ValueError, match="chooses gamma itself"):
+        MaxMargin(kernel="auto", gamma=0.1).fit(*rings())
     with pytest.raises(ValueError, match="'kernel' parameter"):
         PassiveAggressive(kernel="auto").fit(*rings())
     clf = MaxMargin().fit(*rings())
@@ -306,6 +309,11 @@ def test_landmarks_that_cannot_be():
 
 
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+def test_advice_of_a_fit_that_is_cut_short():
+    with pytest.warns(ConvergenceWarning, match="Increase max_iter, or use a larger soft_margin"):
+        MaxMargin(kernel="auto", soft_margin=1e-3, max_iter=1, tol=1e-9).fit(*rings())
+
+
 def test_few_rows():
     for rows in (2, 3, 5, 29, 31):
         X, y = np.arange(2.0 * rows).reshape(rows, 2), np.arange(rows) % 2

@@ -490,3 +490,10 @@ def test_bad_rows_change_nothing(bad):
 def test_only_one_pass(tmp_path):
     with pytest.raises(ValueError, match="passes=2 asks for more"):
         LabelQueries().fit_stream(tmp_path / "rows", passes=2)
+
+
+def test_a_missing_label_is_refused_by_the_learner():
+    clf = LabelQueries(AutoMargin(), random_state=0)
+    clf.learn_one({"a": 1.0}, "yes", classes=["no", "yes"])
+    with pytest.raises(ValueError, match="None"):
+        clf.learn_one({"a": 1.0}, None)

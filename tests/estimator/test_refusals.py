@@ -1,6 +1,7 @@
 """What is said about input that is refused: by the names that the user knows."""
 
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from maxmargin import NOCA, MaxMargin, Perceptron, streams
+from maxmargin import NOCA, AutoMargin, MaxMargin, Perceptron, streams
 from maxmargin.training.inputs import FEW_FRACTIONS, likely_classes
 
 # ------------------------------------------------------------------------------- numbers as labels
@@ -254,3 +255,14 @@ def test_the_first_row_of_a_stream_needs_classes_or_grows(row):
     with pytest.raises(ValueError, match="classes must be passed on the first call") as error:
         NOCA().partial_fit([[1.0]], [1])
     assert "grow" not in str(error.value)  # which it does not have
+
+
+def test_one_number_among_texts_does_not_block_its_column():
+    clf = AutoMargin()
+    for k in range(6):
+        clf.learn_one({"zip": f"A{k % 3}"}, "ab"[k % 2], grow=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the row has no column that was learned
+        clf.learn_one({"zip": 12345}, "a")
+    assert clf.predict_one({"zip": "A1"}) in ("a", "b")
+    clf.learn_one({"zip": "A7"}, "b")

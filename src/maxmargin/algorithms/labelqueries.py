@@ -351,6 +351,8 @@ class LabelQueries(WrappingLearner):
 
         Before the first row, `sampler` predicts the code 1, as of two classes with a score of 0.
         """
+        if y is None:  # which the learner refuses
+            return -1
         if state is not None:
             return code_of(y, state.classes)
         if classes is None:

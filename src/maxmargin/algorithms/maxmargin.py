@@ -398,6 +398,10 @@ class MaxMargin(Kernels, Predicting):
                 f"n_landmarks needs a kernel that is computed from rows, got kernel="
                 f"{self.kernel!r}."
             )
+        if self.kernel == "auto" and self.gamma != "scale":
+            raise ValueError(
+                f"kernel='auto' chooses gamma itself: leave it out, got {self.gamma!r}."
+            )
         if self.gamma == "loo" and self.kernel not in RADIAL:
             raise ValueError(
                 f"gamma='loo' needs one of the kernels {RADIAL}, got kernel={self.kernel!r}."
@@ -827,12 +831,15 @@ class ExactTrainer:
         tol, steps = self.options.tol, f"{state.n_iter} step{'s' * (state.n_iter > 1)}"
         is_hinge = self.loss == "hinge" and self.options.soft_margin != 0.0
         what = "as optimum over objective" if is_hinge else "of the best margin"
+        # The automatic kernel has standardized columns.
+        is_scaled = self.options.kernel == "auto"
+        easier = "use a larger soft_margin" if is_scaled else "center and scale the columns"
         if state.n_iter >= self.options.max_iter:
-            cure = "Increase max_iter, or center and scale the columns"
+            cure = f"Increase max_iter, or {easier}"
         else:
             cure = (
                 f"It stopped before max_iter={self.options.max_iter}, because rounding prevents "
-                "further progress: center and scale the columns"
+                f"further progress: {easier}"
             )
         if self.options.soft_margin == 0.0 and certificate.margin <= 0.0:
             cure += ", or use soft_margin > 0 if the rows are not separable"

@@ -238,9 +238,14 @@ def entries(row: Mapping[Any, Any], where: str) -> Iterator[tuple[Any, float]]:
 def refuse_texts(
     row: Mapping[Any, Any], columns: Mapping[Any, int], count: int, where: str
 ) -> None:
-    """Raise if a column holds text that is among the first ``count``, which hold numbers."""
+    """Raise if a column holds text that is among the first ``count``, which hold numbers.
+
+    A column that was learned with texts before takes more of them, whatever numbers it had since.
+    """
     for name, value in row.items():
         if isinstance(value, str) and columns.get(name, count) < count:
+            if any(str(each).startswith(f"{name}=") for each in columns):
+                continue
             raise StreamError(
                 f"{where}, column {name!r}: it was learned as a number, and is the text "
                 f"{value!r:.40} here."
