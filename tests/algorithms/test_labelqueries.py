@@ -274,7 +274,7 @@ def test_a_perceptron_asks_as_the_reference(b):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_theorem_exactly(monkeypatch, seed):
-    """By enumerating all sequences of questions, of which each path is learned by the library."""
+    """All sequences of questions are enumerated, and the library learns each of them."""
     X, y = stream_of(seed, 7, noise=1.0)
     u, b = np.array([1.5, 0.0, -0.2]), 0.7
     mistakes = losses = total = 0.0
@@ -321,7 +321,7 @@ def test_the_bound_is_that_of_the_paper():
 
 
 def test_adapted_b_keeps_its_bound():
-    """The sum of b over mistakes, of which each path has an unbiased estimate."""
+    """Each sequence of questions gives an unbiased estimate of the sum of b over mistakes."""
     total = variance = 0.0
     for seed in range(60):
         X, y = stream_of(seed, 200)

@@ -4,9 +4,9 @@ The ridge regression of labels 1 and -1 minimises, for each problem,
 
     sum_i s_i (y_i - f(x_i))^2 + lambda |w|^2,        f(x) = w.phi(x) + b.
 
-One eigendecomposition of the kernel matrix gives its leave-one-out outputs for all lambda. It has
-the active rows of a squared hinge loss without their boundary, so widths and scales that suit the
-one suit the other, too.
+One eigendecomposition of the kernel matrix gives its leave-one-out outputs for all lambda. The
+squared hinge loss differs for rows beyond their margin only, so widths and scales that suit one
+loss suit the other, too.
 
 Scales of columns are learned in rounds: column j of the standardized rows gets the scale
 

@@ -287,7 +287,7 @@ class Dual(NamedTuple):
 
     ridge : lambda with the squared hinge loss, else 0
     most : the largest coefficient of a row of weight 1
-    intercept : r; 0 if there is none
+    intercept : r; 0 without an intercept
     """
 
     ridge: float

@@ -78,7 +78,7 @@ class QuerySampler(NamedTuple):
     judged : rows with a probability above 0, labels learned that were asked for, mistakes on them
         weighted by ``1 / p``, and the estimated variance of this sum
     pending : of a row whose label was asked for and has not come: the probability, and the code of
-        the predicted class; the probability is 0 if there is none
+        the predicted class; without such a class, the probability is 0
     """
 
     rule: Annotated[np.ndarray, Array(2, finite=True, at_least=0.0)]
