@@ -11,7 +11,7 @@ import maxmargin
 from maxmargin import MaxMargin, PassiveAggressive
 from maxmargin.kernels.products import l1_distances
 from maxmargin.solvers import kernel_choice, landmarks
-from maxmargin.solvers.kernel_choice import Chosen, Ridge, Targets
+from maxmargin.solvers.kernel_choice import ChosenWidth, Ridge, RidgeLabels
 
 PENALTY, GAMMA = 0.3, 0.4
 
@@ -20,7 +20,7 @@ def targets_for(rows=40, problems=3, weighted=False, intercept=True, seed=0):
     random = np.random.default_rng(seed)
     signs = random.choice([-1.0, 1.0], (rows, problems))
     weights = random.integers(1, 4, rows).astype(float) if weighted else np.ones(rows)
-    return Targets(signs, weights, intercept)
+    return RidgeLabels(signs, weights, intercept)
 
 
 def values_for(rows=40, columns=3, seed=1):
@@ -86,7 +86,7 @@ def test_scales_are_those_of_the_reference(columns):
     scales = np.random.default_rng(2).uniform(0.1, 1.0, columns)
     values = laplacian(X * scales, X * scales, GAMMA)
     coefs = Ridge(values, targets).coefficients(PENALTY)
-    chosen = Chosen(0, GAMMA, PENALTY, 0.0, values, coefs)
+    chosen = ChosenWidth(0, GAMMA, PENALTY, 0.0, values, coefs)
     found = kernel_choice.next_scales(X, targets, scales, chosen)
     expected = next_scales(X, targets.signs, scales, GAMMA, PENALTY)
     np.testing.assert_allclose(found, expected, rtol=1e-8)

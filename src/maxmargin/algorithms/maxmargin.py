@@ -31,9 +31,9 @@ from maxmargin.models.kernel_model import kernel_for, products_on
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.spec import ExpansionSpec, KernelSpec, filled
 from maxmargin.persistence import model_tree
-from maxmargin.solvers.block_passes import BlockPasses, Columns
+from maxmargin.solvers.block_passes import BlockPasses, MatrixColumns
 from maxmargin.solvers.joint_oracle import JointRows
-from maxmargin.solvers.kernel_choice import Targets, automatic_kernel, chosen_gamma
+from maxmargin.solvers.kernel_choice import RidgeLabels, automatic_kernel, chosen_gamma
 from maxmargin.solvers.kernel_oracle import KernelRows, sample_of
 from maxmargin.solvers.landmarks import landmark_features, landmark_rows
 from maxmargin.solvers.linear_oracle import HostPasses, LinearRows, with_entries
@@ -739,7 +739,7 @@ class ExactTrainer:
         else:
             products = products_on(device)
             here, signs = products.here, signs_of(problem.codes, problem.classes)
-            given = Columns(here(rows)), here(signs), here(problem.weights)
+            given = MatrixColumns(here(rows)), here(signs), here(problem.weights)
             passes = BlockPasses(products, *given, intercept)
         return LinearRows(
             passes=passes,
@@ -781,7 +781,7 @@ class ExactTrainer:
     ) -> tuple[Kernel, Points, float | None]:
         """The kernel, with what is chosen by leave-one-out errors, and the rows in its form."""
         spec, X = self.spec.kernel, problem.rows
-        targets = Targets(signs, problem.weights, bool(self.options.fit_intercept))
+        targets = RidgeLabels(signs, problem.weights, bool(self.options.fit_intercept))
         if spec.kernel == "auto":
             learned, near = automatic_kernel(X, targets, products)
             return learned, products.points(learned, X), near

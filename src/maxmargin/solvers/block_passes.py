@@ -20,7 +20,7 @@ from maxmargin.solvers.newton_passes import Objective, best_steps
 AT_ONCE = 2**26
 
 
-class Features(Protocol):
+class BlockFeatures(Protocol):
     """Features of rows, which are linear functions of the columns of blocks.
 
     size : the number of rows
@@ -42,7 +42,7 @@ class Features(Protocol):
         """Sums of features, given those of columns."""
 
 
-class Columns(NamedTuple):
+class MatrixColumns(NamedTuple):
     """The columns of a matrix, which are converted to float64 in blocks."""
 
     X: Any

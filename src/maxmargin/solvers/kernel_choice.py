@@ -46,7 +46,7 @@ SMALLEST_REMAINDER = 1e-10
 CONSTANT = 1e-14
 
 
-class Targets(NamedTuple):
+class RidgeLabels(NamedTuple):
     """Labels of some rows.
 
     signs : 1 or -1, of shape (rows, problems)
@@ -58,7 +58,7 @@ class Targets(NamedTuple):
     weights: np.ndarray
     intercept: bool
 
-    def take(self, which: np.ndarray) -> Targets:
+    def take(self, which: np.ndarray) -> RidgeLabels:
         return self._replace(signs=self.signs[which], weights=self.weights[which])
 
     def loss(self, outputs: np.ndarray) -> float:
@@ -75,7 +75,7 @@ class Ridge:
     the roots of s. So on that subspace, the eigenvectors of the matrix give all solutions.
     """
 
-    def __init__(self, values: np.ndarray, targets: Targets) -> None:
+    def __init__(self, values: np.ndarray, targets: RidgeLabels) -> None:
         self.targets, self.roots = targets, np.sqrt(targets.weights)
         matrix = values * self.roots
         matrix *= self.roots[:, None]
@@ -103,7 +103,9 @@ class Ridge:
         return found * self.roots[:, None]
 
 
-def solved(values: np.ndarray, targets: Targets, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+def solved(
+    values: np.ndarray, targets: RidgeLabels, penalty: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and intercepts of a ridge regression with one lambda."""
     system = values.copy()
     system[np.diag_indices(len(system))] += penalty / targets.weights
@@ -114,7 +116,7 @@ def solved(values: np.ndarray, targets: Targets, penalty: float) -> tuple[np.nda
     return wanted - ones * bias, bias
 
 
-class Chosen(NamedTuple):
+class ChosenWidth(NamedTuple):
     """The best width for some distances.
 
     place : in `WIDTHS`
@@ -137,9 +139,11 @@ def typical(distances: np.ndarray) -> float:
     return middle or 1.0
 
 
-def best_width(distances: np.ndarray, targets: Targets, place: int = len(WIDTHS) // 2) -> Chosen:
+def best_width(
+    distances: np.ndarray, targets: RidgeLabels, place: int = len(WIDTHS) // 2
+) -> ChosenWidth:
     """The width and lambda whose leave-one-out loss is smallest, as the next widths have more."""
-    middle, found = typical(distances), dict[int, Chosen]()
+    middle, found = typical(distances), dict[int, ChosenWidth]()
 
     def tried(place: int) -> float:
         if place not in found:
@@ -150,7 +154,7 @@ def best_width(distances: np.ndarray, targets: Targets, place: int = len(WIDTHS)
             best = int(np.argmin(losses))
             coefs = ridge.coefficients(PENALTIES[best])
             given = gamma, float(PENALTIES[best]), losses[best], values, coefs
-            found[place] = Chosen(place, *given)
+            found[place] = ChosenWidth(place, *given)
         return found[place].loss
 
     for step in (-1, 1):
@@ -160,7 +164,7 @@ def best_width(distances: np.ndarray, targets: Targets, place: int = len(WIDTHS)
 
 
 def chosen_gamma(
-    kernel: RadialKernel, X: Any, targets: Targets, products: Products
+    kernel: RadialKernel, X: Any, targets: RidgeLabels, products: Products
 ) -> tuple[float, float]:
     """The gamma with the smallest leave-one-out loss on a sample of rows, and a lambda for it."""
     numbers = sample_of(targets.weights, MOST_ROWS)
@@ -201,7 +205,9 @@ def moments(X: Any, weights: np.ndarray, products: Products) -> ColumnMoments:
     return ColumnMoments(means, np.where(deviations > CONSTANT * largest, deviations, 0.0))
 
 
-def automatic_kernel(X: Any, targets: Targets, products: Products) -> tuple[LaplacianKernel, float]:
+def automatic_kernel(
+    X: Any, targets: RidgeLabels, products: Products
+) -> tuple[LaplacianKernel, float]:
     """A laplacian kernel for rows as they are, and a lambda that suits it.
 
     Scales of columns are learned unless a dense sample of the rows would be too large.
@@ -224,7 +230,7 @@ def automatic_kernel(X: Any, targets: Targets, products: Products) -> tuple[Lapl
     return replace(kernel, gamma=chosen.gamma, scales=scales), chosen.penalty
 
 
-def chosen_scales(rows: np.ndarray, targets: Targets) -> tuple[np.ndarray, Chosen]:
+def chosen_scales(rows: np.ndarray, targets: RidgeLabels) -> tuple[np.ndarray, ChosenWidth]:
     """Learned or equal scales of standardized columns, whichever predicts better."""
     scales = np.ones(rows.shape[1])
     rounds = [(scales, best_width(l1_distances(rows, rows, float), targets))]
@@ -243,7 +249,7 @@ def chosen_scales(rows: np.ndarray, targets: Targets) -> tuple[np.ndarray, Chose
 
 
 def losses_of_fold(
-    rows: np.ndarray, targets: Targets, is_held: np.ndarray, rounds: list[Chosen]
+    rows: np.ndarray, targets: RidgeLabels, is_held: np.ndarray, rounds: list[ChosenWidth]
 ) -> np.ndarray:
     """Losses of held rows with equal and with learned scales, all fitted to the other rows."""
     known, held = targets.take(~is_held), targets.take(is_held)
@@ -262,7 +268,7 @@ def losses_of_fold(
 
 
 def next_scales(
-    rows: np.ndarray, targets: Targets, scales: np.ndarray, chosen: Chosen
+    rows: np.ndarray, targets: RidgeLabels, scales: np.ndarray, chosen: ChosenWidth
 ) -> np.ndarray:
     """Scales times root mean squared slopes, the largest 1."""
     (size, width), problems = rows.shape, chosen.coefs.shape[1]
